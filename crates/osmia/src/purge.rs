@@ -100,7 +100,7 @@ async fn folded(
 ) -> Result<(), Trouble> {
     if let (Some(model), Some(position)) = (model, position) {
         let (sender, folded) = oneshot::channel();
-        model.progress(partition).when(position, move || {
+        let _waiter = model.progress(partition).when(position, move || {
             let _ = sender.send(());
         });
         let folded = tokio::time::timeout(FOLD_TIME_MAX, folded).await;

@@ -184,13 +184,11 @@ impl PartitionConsumer {
         // Of records that changed nothing, the place alone.
         open.store.write(&open.fold.batch).map_err(Self::failed(&mut self.damage, "write its place"))?;
         open.fold.written();
-        let is_durable = open.store.checkpoint().map_err(Self::failed(&mut self.damage, "make its file durable"))?;
+        let is_short = open.store.checkpoint().map_err(Self::failed(&mut self.damage, "make its file durable"))?;
         self.metrics.checkpoints.record(begin.elapsed().as_secs_f64());
-        // A search that is under way may be in the way of a part of it.
-        open.checkpoint_at = (!is_durable).then_some(now + CHECKPOINT_INTERVAL);
-        if is_durable {
-            open.opening.controller.acknowledge(open.store.place);
-        }
+        // A search that is under way may be in the way of a part of the write-ahead log.
+        open.checkpoint_at = (!is_short).then_some(now + CHECKPOINT_INTERVAL);
+        open.opening.controller.acknowledge(open.store.place);
         Ok(())
     }
 }

@@ -68,6 +68,11 @@ impl Dictionary {
         self.processes.get(&definition).copied()
     }
 
+    /// Whether an element is a process. That takes a look at all of them.
+    pub fn is_process(&self, element: ElementId) -> bool {
+        self.processes.values().any(|process| *process == element)
+    }
+
     /// The number of an element that a record has named before.
     pub fn known(&mut self, definition: i64, element_id: &str, element_type: u8) -> Option<ElementId> {
         let slot = slot_of(definition, element_id, element_type);

@@ -13,6 +13,8 @@ use crate::migration;
 use crate::schema::{APPLICATION_ID, SCHEMA_VERSION, TABLES};
 use crate::store::Store;
 
+/// The write-ahead log becomes no shorter than that when it begins anew: one that a long search made long gives its room back.
+const LOG_BYTES_KEPT: u64 = 64 << 20;
 /// The pages that a writer keeps in memory, in KiB.
 const WRITER_CACHE_KIB: i64 = 8 << 10;
 /// Statements that are kept prepared.
@@ -114,7 +116,7 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.execute_batch(&format!(
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
-         PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{WRITER_CACHE_KIB};"
+         PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{WRITER_CACHE_KIB}; PRAGMA journal_size_limit = {LOG_BYTES_KEPT};"
     ))
 }
 

@@ -33,6 +33,6 @@ pub use audited::{Audited, Noted};
 pub use consumer::NAME;
 pub use database::ServerError;
 pub use model::{Busy, READERS, ReadModel};
-pub use progress::Progress;
+pub use progress::{Progress, Waiter};
 pub use retention::Retention;
 pub use source::PostgreSql;

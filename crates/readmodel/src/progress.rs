@@ -1,5 +1,7 @@
 //! How far the records of a partition are in its read model, and those who wait for that.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use exporters::Controller;
@@ -24,14 +26,36 @@ pub struct Progress {
 
 #[derive(Default)]
 struct Waiting {
-    those: Vec<(u64, Told)>,
+    /// By the order in which they came.
+    those: BTreeMap<u64, (u64, Told)>,
+    /// How many came.
+    came: u64,
     /// To call the thread that folds.
     folds: Option<Controller>,
 }
 
 impl Waiting {
     fn first(&self) -> u64 {
-        self.those.iter().map(|(position, _)| *position).min().unwrap_or(NOBODY)
+        self.those.values().map(|(position, _)| *position).min().unwrap_or(NOBODY)
+    }
+}
+
+/// Somebody who waits, until it is dropped.
+#[must_use = "who drops it gives up"]
+#[derive(Debug)]
+pub struct Waiter {
+    progress: Arc<Progress>,
+    number: u64,
+}
+
+/// Nobody waits any more for what may never come, or the thread that folds would hurry for it for ever.
+impl Drop for Waiter {
+    fn drop(&mut self) {
+        let mut waiting = self.progress.waiting.lock();
+        let given_up = waiting.those.remove(&self.number);
+        if given_up.is_some_and(|(position, _)| position == self.progress.awaited.load(Ordering::Relaxed)) {
+            self.progress.awaited.store(waiting.first(), Ordering::Relaxed);
+        }
     }
 }
 
@@ -70,36 +94,40 @@ impl Progress {
         if waiting.those.is_empty() {
             return;
         }
-        let (reached, rest) = waiting.those.drain(..).partition(|(wanted, _)| *wanted <= position);
-        waiting.those = rest;
+        let reached: Vec<Told> =
+            waiting.those.extract_if(.., |_, (wanted, _)| *wanted <= position).map(|(_, (_, told))| told).collect();
         self.awaited.store(waiting.first(), Ordering::Relaxed);
         drop(waiting);
-        for (_, told) in reached {
+        for told in reached {
             told();
         }
     }
 
     /// Calls `told` when everything up to this position can be found, at once if it is so already. `told` is dropped uncalled when too
-    /// many wait.
-    pub fn when(&self, position: u64, told: impl FnOnce() + Send + 'static) {
+    /// many wait, or when who waits is dropped.
+    pub fn when(self: &Arc<Self>, position: u64, told: impl FnOnce() + Send + 'static) -> Option<Waiter> {
         if self.position() < position {
             let mut waiting = self.waiting.lock();
             if self.position() < position {
-                // Those who gave up have dropped nothing here, so the oldest go first.
-                if waiting.those.len() >= WAITING_MAX {
-                    drop(waiting.those.remove(0));
+                let longest = if waiting.those.len() >= WAITING_MAX { waiting.those.pop_first() } else { None };
+                waiting.came += 1;
+                let number = waiting.came;
+                waiting.those.insert(number, (position, Box::new(told)));
+                match longest {
+                    None => drop(self.awaited.fetch_min(position, Ordering::Relaxed)),
+                    Some(_) => self.awaited.store(waiting.first(), Ordering::Relaxed),
                 }
-                waiting.those.push((position, Box::new(told)));
-                self.awaited.fetch_min(position, Ordering::Relaxed);
                 let folds = waiting.folds.clone();
                 drop(waiting);
+                drop(longest);
                 if let Some(folds) = folds {
                     folds.wake();
                 }
-                return;
+                return Some(Waiter { progress: self.clone(), number });
             }
         }
         told();
+        None
     }
 }
 
@@ -111,15 +139,13 @@ impl std::fmt::Debug for Progress {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use exporters::Kept;
 
     use super::*;
 
     #[test]
     fn who_waits_is_told_once_when_it_is_there() {
-        let (progress, told) = (Progress::default(), Arc::new(AtomicU64::new(0)));
+        let (progress, told) = (Arc::new(Progress::default()), Arc::new(AtomicU64::new(0)));
         let count = |by: u64| {
             let told = told.clone();
             move || {
@@ -131,19 +157,41 @@ mod tests {
         progress.folded_by(Controller::new(Kept::default(), move || {
             calls.fetch_add(1, Ordering::Relaxed);
         }));
-        progress.when(0, count(1));
+        assert!(progress.when(0, count(1)).is_none());
         assert!(!progress.is_awaited());
-        progress.when(6, count(100));
-        progress.when(5, count(10));
+        let six = progress.when(6, count(100));
+        let five = progress.when(5, count(10));
+        assert!(six.is_some() && five.is_some());
         assert_eq!(called.load(Ordering::Relaxed), 2, "the thread that folds knows that it is waited for");
         assert_eq!([4, 5, 6].map(|position| progress.is_awaited_at(position)), [false, true, true]);
         progress.reached(5);
         assert_eq!([5, 6].map(|position| progress.is_awaited_at(position)), [false, true]);
         assert_eq!(told.load(Ordering::Relaxed), 11);
-        progress.when(3, count(1_000));
+        assert!(progress.when(3, count(1_000)).is_none());
         progress.reached(9);
         assert!(!progress.is_awaited());
         progress.reached(10);
         assert_eq!(told.load(Ordering::Relaxed), 1_111);
+    }
+
+    /// A position may never come: it is of a time before a restore, or was never given.
+    #[test]
+    fn who_gives_up_is_forgotten() {
+        let progress = Arc::new(Progress::default());
+        let [never, later, soon] =
+            [u64::MAX - 1, 9, 5].map(|position| progress.when(position, || {}).expect("it waits"));
+        assert!(progress.is_awaited_at(5));
+        drop(soon);
+        assert_eq!([8, 9].map(|position| progress.is_awaited_at(position)), [false, true]);
+        progress.reached(9);
+        drop(later);
+        assert!(progress.is_awaited());
+        drop(never);
+        assert!(!progress.is_awaited());
+        let mut waiters: Vec<_> = (1..=WAITING_MAX as u64).map(|number| progress.when(10 + number, || {})).collect();
+        waiters.push(progress.when(1_000_000, || {}));
+        assert_eq!([11, 12].map(|position| progress.is_awaited_at(position)), [false, true], "who waits longest goes");
+        drop(waiters);
+        assert!(!progress.is_awaited());
     }
 }

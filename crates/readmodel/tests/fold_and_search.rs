@@ -262,7 +262,8 @@ fn pages_are_right(
     search.limit = limit;
     let turned = |search: &Search, direction, cursor: &Cursor| {
         // As it comes back from a client.
-        let cursor = Cursor::decode(&cursor.encode(), search.sort.len()).expect("a cursor");
+        let cursor =
+            Cursor::decode(&cursor.encode(), search.sort.iter().map(|sort| sort.field.kind)).expect("a cursor");
         Search { page: Page::At(direction, cursor), ..search.clone() }
     };
     let (mut pages, mut next) = (Vec::new(), search.clone());

@@ -13,6 +13,15 @@ const MOMENT: Duration = Duration::from_micros(1);
 
 /// A consumer, and how often it is called.
 fn consumer(model: &Arc<ReadModel>) -> (Box<dyn PartitionExporter>, Arc<AtomicU64>) {
+    let called = Arc::new(AtomicU64::new(0));
+    let calls = called.clone();
+    let call = move || {
+        calls.fetch_add(1, Ordering::Relaxed);
+    };
+    (consumer_with(model, Controller::new(Kept::default(), call)), called)
+}
+
+fn consumer_with(model: &Arc<ReadModel>, controller: Controller) -> Box<dyn PartitionExporter> {
     // Whose doing variables are is not looked for in the records behind them.
     let none = Audited { users: Noted::NONE, clients: Noted::NONE, anonymous: Noted::NONE, engine: Noted::NONE };
     let configuration = model.consumer(Retention::default(), none).expect("a good name");
@@ -25,11 +34,6 @@ fn consumer(model: &Arc<ReadModel>) -> (Box<dyn PartitionExporter>, Arc<AtomicU6
     };
     exporter.configure(&mut context).expect("there is nothing to configure");
     let mut consumer = exporter.partition(PARTITION);
-    let called = Arc::new(AtomicU64::new(0));
-    let calls = called.clone();
-    let call = move || {
-        calls.fetch_add(1, Ordering::Relaxed);
-    };
     let opening = Opening {
         partition: PARTITION,
         incarnation: 1,
@@ -37,10 +41,10 @@ fn consumer(model: &Arc<ReadModel>) -> (Box<dyn PartitionExporter>, Arc<AtomicU6
         acknowledged: RecordPlace::default(),
         beginning: RecordPlace::default(),
         metadata: Arc::from(&[][..]),
-        controller: Controller::new(Kept::default(), call),
+        controller,
     };
     consumer.open(opening).expect("it opens");
-    (consumer, called)
+    consumer
 }
 
 fn take(consumer: &mut dyn PartitionExporter, position: u64, now: Duration) {
@@ -76,9 +80,10 @@ fn after_a_transaction_the_consumer_rests_unless_somebody_waits() {
 
     let told = Arc::new(AtomicU64::new(0));
     let tells = told.clone();
-    progress.when(4, move || {
+    let waiter = progress.when(4, move || {
         tells.fetch_add(1, Ordering::Relaxed);
     });
+    assert!(waiter.is_some());
     assert_eq!(called.load(Ordering::Relaxed), 1, "it learns that somebody waits");
     assert_eq!(consumer.rests_until(), None, "what is waited for may come next");
     assert_eq!(consumer.flush_at(), Some(rests_until), "it is not there yet");
@@ -104,4 +109,26 @@ fn what_is_passed_need_not_come_again() {
     consumer = self::consumer(&model).0;
     assert_eq!(model.progress(PARTITION).position(), 9, "it goes on there");
     consumer.close(MOMENT).expect("nothing is left");
+}
+
+/// Else the records would be kept for as long as searches follow each other, and new work refused in the end.
+#[test]
+fn what_is_written_is_acknowledged_also_while_somebody_reads() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let model = ReadModel::new(directory.path(), [PARTITION]).expect("threads can be started");
+    let controller = Controller::new(Kept::default(), || {});
+    let mut consumer = consumer_with(&model, controller.clone());
+    let files = std::fs::read_dir(directory.path()).expect("a directory").flatten().map(|entry| entry.path());
+    let file = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "sqlite")).expect("a file");
+    let reader = rusqlite::Connection::open(file).expect("it can be read");
+    let count = || reader.query_row("SELECT count(*) FROM variable", [], |row| row.get::<_, i64>(0)).expect("readable");
+    reader.execute_batch("BEGIN").expect("a transaction");
+    assert_eq!(count(), 0);
+    take(&mut *consumer, 1, Duration::ZERO);
+    for now in 0..5 {
+        consumer.flush(Duration::from_secs(now)).expect("it is written");
+    }
+    assert_eq!(count(), 0, "it reads still what there was");
+    assert_eq!(controller.acknowledged().position, 1);
+    consumer.close(Duration::from_secs(5)).expect("nothing is left");
 }

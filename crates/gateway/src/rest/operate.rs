@@ -150,9 +150,11 @@ impl Shared {
         Object::read(&body)?.finish()?;
         self.searcher.wait_until_folded(&self.executor.acknowledged.positions()).await;
         // All that an instance called is on its partition.
+        // Those that there are now: what is resolved without a change of its cause becomes an incident again, with a new key.
+        let up_to = self.searcher.newest_incident(key).await?.unwrap_or_default();
         let (mut behind, mut newest) = (0, None);
         loop {
-            let incidents = self.searcher.active_incidents(key, behind).await?;
+            let incidents = self.searcher.active_incidents(key, behind, up_to).await?;
             let Some(last) = incidents.last() else { break };
             behind = last.incident_key;
             // All of a page are on their way at once.

@@ -9,6 +9,9 @@ use protocol::RejectionType;
 use super::json::JsonObject;
 use crate::outcome::{Failure, RecordPosition};
 
+/// A longer sentence is cut: it quotes what somebody sent, and nobody counts the bytes of problems that wait to be read.
+const DETAIL_BYTES_MAX: usize = 8 << 10;
+
 /// What is wrong with a request, or with this server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Problem {
@@ -53,9 +56,17 @@ impl Problem {
     pub(super) fn render(&self, path: &str) -> Vec<u8> {
         let mut json = JsonObject::new();
         json.text("type", "about:blank").text("title", &self.title);
-        json.number("status", self.status.as_u16()).text("detail", &self.detail).text("instance", path);
+        json.number("status", self.status.as_u16()).text("detail", &shortened(&self.detail)).text("instance", path);
         json.finish()
     }
+}
+
+fn shortened(detail: &str) -> Cow<'_, str> {
+    if detail.len() <= DETAIL_BYTES_MAX {
+        return detail.into();
+    }
+    let end = detail.floor_char_boundary(DETAIL_BYTES_MAX);
+    format!("{}… ({} more bytes)", &detail[..end], detail.len() - end).into()
 }
 
 /// Status and title.
@@ -134,6 +145,16 @@ mod tests {
         let late = Failure::TimedOut { partition, limit: Duration::from_secs(1), late: "It may." };
         let problem = Problem::of("publishMessage", &late);
         assert_eq!((problem.status.as_u16(), &*problem.title), (504, "DEADLINE_EXCEEDED"));
+    }
+
+    #[test]
+    fn what_a_problem_quotes_does_not_make_it_long() {
+        let said = format!("It is '{}'.", "ä".repeat(1 << 20));
+        let rendered = Problem::bad_request(&*said).render("/v2/jobs/search");
+        assert!(rendered.len() < 2 * DETAIL_BYTES_MAX);
+        let read: serde_json::Value = serde_json::from_slice(&rendered).expect("it is JSON");
+        let detail = read["detail"].as_str().expect("a text");
+        assert!(detail.starts_with("It is 'ää") && detail.ends_with(" more bytes)"), "{detail:.20}");
     }
 
     #[test]

@@ -38,15 +38,15 @@ impl Searcher {
     /// Answers once everything up to these positions can be found, or that takes too long: whether it can be found.
     pub(super) async fn wait_until_folded(&self, positions: &[RecordPosition]) -> bool {
         let Some(model) = &self.0 else { return true };
-        let mut waiting = Vec::new();
+        let (mut waiting, mut waiters) = (Vec::new(), Vec::new());
         for at in positions {
             let progress = model.progress(at.partition);
             if progress.position() < at.position {
                 let (sender, receiver) = oneshot::channel();
                 // Whoever gave up does not listen.
-                progress.when(at.position, move || {
+                waiters.extend(progress.when(at.position, move || {
                     let _ = sender.send(());
-                });
+                }));
                 waiting.push(receiver);
             }
         }
@@ -107,7 +107,20 @@ impl Searcher {
         model.search(task).map_err(|busy| unavailable(busy.to_string()))?;
         match receiver.await {
             Ok(Ok(answered)) => answered,
-            Ok(Err(failure @ Failure::TooLong)) => Err(Problem::new(StatusCode::GATEWAY_TIMEOUT, failure.to_string())),
+            Ok(Err(failure @ Failure::TooLong)) => Err(Problem {
+                title: "DEADLINE_EXCEEDED".into(),
+                ..Problem::new(StatusCode::GATEWAY_TIMEOUT, failure.to_string())
+            }),
+            // Only a key names a partition.
+            Ok(Err(Failure::NoPartition(partition))) => Err(Problem {
+                title: "NOT_FOUND".into(),
+                ..Problem::new(
+                    StatusCode::NOT_FOUND,
+                    format!(
+                        "Nothing has this key: it would belong to partition {partition}, which does not exist here."
+                    ),
+                )
+            }),
             // The consumer of the records says so in the log, once.
             Ok(Err(failure @ Failure::Away(_))) => Err(Problem {
                 title: "UNAVAILABLE".into(),
@@ -115,7 +128,10 @@ impl Searcher {
             }),
             Ok(Err(failure)) => {
                 tracing::error!(%failure, "a search failed");
-                Err(Problem::new(StatusCode::INTERNAL_SERVER_ERROR, failure.to_string()))
+                Err(Problem {
+                    title: "INTERNAL".into(),
+                    ..Problem::new(StatusCode::INTERNAL_SERVER_ERROR, failure.to_string())
+                })
             }
             Err(_) => Err(unavailable("The node is stopping.".to_owned())),
         }

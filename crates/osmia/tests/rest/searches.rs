@@ -51,6 +51,34 @@ async fn what_was_acknowledged_is_found_at_once() {
         let found = search(&mut connection, "process-instances", &by_value(value));
         assert_eq!(found["page"]["totalItems"], count, "{value}");
     }
+    for (filter, count) in [
+        (json!({"name": "done", "value": "1.5"}), 10),
+        (json!({"name": "done", "value": {"$neq": "15e-1"}}), 0),
+        (json!({"name": "n", "value": {"$in": ["1", "2.0", "\"3\""]}}), 2),
+        (json!({"name": "n", "isTruncated": false}), 30),
+        (json!({"isTruncated": true}), 0),
+    ] {
+        let found = search(&mut connection, "variables", &json!({"filter": filter}));
+        assert_eq!(found["page"]["totalItems"], count, "{filter}");
+    }
+    let many: Vec<String> = (0..2_000).map(|number| number.to_string()).collect();
+    for (test, count) in [("$in", 30), ("$notIn", 0)] {
+        let filter = json!({"variables": [{"name": "n", "value": {test: many}}]});
+        let found = search(&mut connection, "process-instances", &json!({"filter": filter}));
+        assert_eq!(found["page"]["totalItems"], count, "{test}");
+    }
+    // The key of a partition that does not exist.
+    let key = (4_i64 << 51) + 1;
+    for path in ["process-instances", "variables", "user-tasks", "incidents", "element-instances"] {
+        let path = format!("/v2/{path}/{key}");
+        let (status, title, _) = connection.ask("GET", &path, "").problem(&path);
+        assert_eq!((status, &*title), (404, "NOT_FOUND"), "{path}");
+    }
+    for path in ["call-hierarchy", "sequence-flows", "statistics/element-instances", "statistics/wait-states"] {
+        let path = format!("/v2/process-instances/{key}/{path}");
+        let (status, title, _) = connection.ask("GET", &path, "").problem(&path);
+        assert_eq!((status, &*title), (404, "NOT_FOUND"), "{path}");
+    }
     let path = format!("/v2/process-definitions/{}/statistics/element-instances", definition(&mut connection));
     let counts = connection.ask("POST", &path, "{}").json();
     let task = counts["items"].as_array().unwrap().iter().find(|item| item["elementId"] == "task").cloned();

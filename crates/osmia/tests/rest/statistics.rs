@@ -1,6 +1,7 @@
 //! What is waited for and how much happened, incidents of a whole instance, and what a search must see at least.
 
 use super::*;
+use model_builder::ProcessBuilder;
 
 /// A task, a timer, a message and a condition, side by side.
 const SIDE_BY_SIDE: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -217,6 +218,101 @@ async fn all_incidents_of_an_instance_are_resolved_at_once_and_counted_before() 
         "NOT_FOUND",
         "Process instance with key '7' not found",
     );
+}
+
+/// Each element of the loop has an incident that comes again when it is resolved.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_resolution_of_incidents_that_come_again_ends() {
+    const ITEMS: usize = 250;
+    let (_server, _data) = start(&[]).await;
+    let mut connection = Connection::open(&_server);
+    let builder = ProcessBuilder::new("troubled").start("start").service_task("task", "never").retries("= nothing");
+    let model = builder.multi_instance(&format!("= for i in 1..{ITEMS} return i"), "item").end("end").to_xml();
+    connection.deploy(&[("troubled.bpmn", model.as_bytes())]);
+    let created = connection.tell("POST", "/v2/process-instances", r#"{"processDefinitionId":"troubled"}"#);
+    let key = created["processInstanceKey"].as_str().expect("a key");
+    let active = |connection: &mut Connection| {
+        let filter = json!({"filter": {"state": "ACTIVE"}, "page": {"limit": 1_000}}).to_string();
+        let found = connection.tell("POST", "/v2/incidents/search", &filter);
+        let items = found["items"].as_array().expect("items");
+        items.iter().map(|item| item["incidentKey"].as_str().expect("a key").to_owned()).collect::<Vec<_>>()
+    };
+    let until = std::time::Instant::now() + LIMIT;
+    let before = loop {
+        let before = active(&mut connection);
+        if before.len() == ITEMS || std::time::Instant::now() > until {
+            break before;
+        }
+    };
+    assert_eq!(before.len(), ITEMS);
+    connection.tell("POST", &format!("/v2/process-instances/{key}/incident-resolution"), "");
+    let after = active(&mut connection);
+    assert_eq!(after.len(), ITEMS);
+    assert!(after.iter().all(|key| !before.contains(key)), "each was resolved, and is there again");
+}
+
+/// Instances, some with incidents, go from one version to the next.
+#[tokio::test(flavor = "multi_thread")]
+async fn counts_go_with_instances_that_migrate() {
+    let (server, _data) = start(&[]).await;
+    let mut connection = Connection::open(&server);
+    let model = |task: &str| {
+        let builder = ProcessBuilder::new("moved").start("start").service_task(task, "move").end("end");
+        builder.to_xml()
+    };
+    let deploy = |connection: &mut Connection, task: &str| {
+        let deployed = connection.deploy(&[("moved.bpmn", model(task).as_bytes())]);
+        let key = &deployed["deployments"][0]["processDefinition"]["processDefinitionKey"];
+        key.as_str().expect("a key").to_owned()
+    };
+    let first = deploy(&mut connection, "old");
+    for _ in 0..3 {
+        connection.tell("POST", "/v2/process-instances", r#"{"processDefinitionId":"moved"}"#);
+    }
+    let mut worker = server.client().await;
+    let mut jobs = Vec::new();
+    while jobs.len() < 3 {
+        jobs.extend(activate(&mut worker, poll("move", LONG_POLL)).await);
+    }
+    connection.done("POST", &format!("/v2/jobs/{}/failure", jobs[0].key), r#"{"retries":0,"errorMessage":"stuck"}"#);
+    let second = deploy(&mut connection, "new");
+    let elements = |connection: &mut Connection, definition: &str| {
+        let path = format!("/v2/process-definitions/{definition}/statistics/element-instances");
+        let items = connection.tell("POST", &path, "{}")["items"].clone();
+        let items = items.as_array().expect("items").clone();
+        let counted = items.iter().filter(|item| ["old", "new"].iter().any(|id| item["elementId"] == *id));
+        counted.map(|item| ["active", "incidents", "completed"].map(|name| item[name].as_i64())).collect::<Vec<_>>()
+    };
+    let versions = |connection: &mut Connection| {
+        let path = "/v2/process-definitions/statistics/process-instances-by-version";
+        let body = r#"{"filter":{"processDefinitionId":"moved"}}"#;
+        let items = connection.tell("POST", path, body)["items"].as_array().expect("items").clone();
+        let names = ["activeInstancesWithIncidentCount", "activeInstancesWithoutIncidentCount"];
+        let counts =
+            items.iter().map(|item| (item["processDefinitionVersion"].as_i64(), names.map(|name| item[name].as_i64())));
+        let mut counts: Vec<_> = counts.filter(|(_, counts)| *counts != [Some(0); 2]).collect();
+        counts.sort_unstable();
+        counts
+    };
+    let counted = |version: i64, with: i64, without: i64| (Some(version), [Some(with), Some(without)]);
+    assert_eq!(versions(&mut connection), [counted(1, 1, 2)]);
+    for job in &jobs[..2] {
+        let body = json!({"targetProcessDefinitionKey": second, "mappingInstructions":
+            [{"sourceElementId": "old", "targetElementId": "new"}]});
+        let path = format!("/v2/process-instances/{}/migration", job.process_instance_key);
+        connection.done("POST", &path, &body.to_string());
+    }
+    assert_eq!(versions(&mut connection), [counted(1, 0, 1), counted(2, 1, 1)]);
+    assert_eq!(elements(&mut connection, &first), [[Some(1), Some(0), Some(0)]]);
+    assert_eq!(elements(&mut connection, &second), [[Some(2), Some(1), Some(0)]]);
+    connection.tell("POST", &format!("/v2/process-instances/{}/incident-resolution", jobs[0].process_instance_key), "");
+    assert_eq!(versions(&mut connection), [counted(1, 0, 1), counted(2, 0, 2)]);
+    let again = activate(&mut worker, poll("move", LONG_POLL)).await;
+    for job in again.iter().chain(&jobs[1..]) {
+        connection.done("POST", &format!("/v2/jobs/{}/completion", job.key), "");
+    }
+    assert_eq!(versions(&mut connection), []);
+    assert_eq!(elements(&mut connection, &second), [[Some(0), Some(0), Some(2)]]);
 }
 
 /// All process instances, with headers.

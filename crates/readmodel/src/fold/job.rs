@@ -9,6 +9,9 @@ use crate::dictionary::UNSPECIFIED;
 use crate::enumerations::{JOB_KINDS, JOB_STATES, LISTENER_EVENT_TYPES, number_of};
 use crate::query::JOB_COUNT_MILLISECONDS;
 
+/// Of the name of a worker, so much counts.
+const WORKER_BYTES_MAX: usize = 512;
+
 impl Fold {
     pub(super) fn job(
         &mut self,
@@ -57,7 +60,12 @@ impl Fold {
             return;
         }
         let minute = timestamp - timestamp.rem_euclid(JOB_COUNT_MILLISECONDS);
-        let group = (minute, value.job_type.clone(), value.worker.clone());
+        // They are the key of a row, and a worker may call itself anything.
+        let worker = match value.worker.len() {
+            0..=WORKER_BYTES_MAX => value.worker.clone(),
+            _ => value.worker[..value.worker.floor_char_boundary(WORKER_BYTES_MAX)].into(),
+        };
+        let group = (minute, value.job_type.clone(), worker);
         let counted = self.batch.jobs_counted.entry(group).or_default();
         match intent {
             JobIntent::Created => counted.created.again(timestamp),

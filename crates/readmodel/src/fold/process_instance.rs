@@ -61,7 +61,10 @@ impl Fold {
         let (element, is_new) = self.dictionary.element(database, definition, event.element_id, element_type)?;
         self.batch.definitions += usize::from(is_new);
         if intent == ProcessInstanceIntent::ElementMigrated {
-            self.move_count(database, event.key, element)?;
+            match event.bpmn_element_type {
+                BpmnElementType::Process => self.move_instance(database, event.key, element)?,
+                _ => self.move_count(database, event.key, element)?,
+            }
         }
         if event.bpmn_element_type != BpmnElementType::Process {
             self.inner_element(&event, element);
@@ -109,6 +112,25 @@ impl Fold {
         if let Some(before) = before {
             self.batch.counters.entry(before).or_default().active -= 1;
             self.batch.counters.entry(element).or_default().active += 1;
+        }
+        Ok(())
+    }
+
+    /// A process instance leaves one definition for another, with its incidents and those of what it calls.
+    fn move_instance(&mut self, database: &Database, key: Key, process: ElementId) -> Result<()> {
+        let definition = match self.batch.process_instances.get(&key.raw()) {
+            Some(row) => Some(row.definition),
+            None => {
+                let select = "SELECT process_definition_key FROM process_instance WHERE key = ?";
+                database.first(select, &[key.raw().into()], |row| row.get::<i64>(0))?
+            }
+        };
+        let Some(before) = definition.and_then(|definition| self.dictionary.process(definition)) else { return Ok(()) };
+        let troubled = i64::from(self.incidents_of(database, key.raw())? > 0);
+        for (element, by) in [(before, -1), (process, 1)] {
+            let counters = self.batch.counters.entry(element).or_default();
+            counters.active += by;
+            counters.incidents += by * troubled;
         }
         Ok(())
     }
@@ -187,6 +209,7 @@ impl Fold {
         let (element, _) = self.dictionary.element(database, definition, &value.element_id, UNSPECIFIED)?;
         // A migrated incident is as active as before.
         let shown = if change == 0 { "ACTIVE" } else { state };
+        let before = if change == 0 { self.element_of_incident(database, key)? } else { None };
         let row = self.batch.incidents.entry(key).or_insert_with(|| IncidentRow {
             instance: value.process_instance_key.raw(),
             element_instance: value.element_instance_key.raw(),
@@ -199,10 +222,18 @@ impl Fold {
         });
         (row.element, row.state) = (element, number_of(INCIDENT_STATES, shown).unwrap_or_default());
         self.batch.bytes += value.error_message.len();
+        // The incident of a process counts as that of its instance.
         if change == 0 {
+            for (element, by) in before.into_iter().flat_map(|before| [(before, -1), (element, 1)]) {
+                if !self.dictionary.is_process(element) {
+                    self.batch.counters.entry(element).or_default().incidents += by;
+                }
+            }
             return Ok(());
         }
-        self.batch.counters.entry(element).or_default().incidents += change;
+        if self.dictionary.process(definition) != Some(element) {
+            self.batch.counters.entry(element).or_default().incidents += change;
+        }
         let path = ElementPath::of(record).unwrap_or_default();
         for (keys, definition) in path.element_instance_path.iter().zip(&path.process_definition_path) {
             let Some((instance, elements)) = keys.split_first() else { continue };
@@ -218,16 +249,28 @@ impl Fold {
         Ok(())
     }
 
+    /// How many incidents a process instance has, in itself or in what it calls.
+    fn incidents_of(&self, database: &Database, instance: i64) -> Result<i64> {
+        if let Some(count) = self.incidents.get(&instance) {
+            return Ok(*count);
+        }
+        let select = "SELECT incidents FROM process_instance WHERE key = ?";
+        let written = database.first(select, &[instance.into()], |row| row.get::<i64>(0))?.unwrap_or_default();
+        Ok(written + self.batch.instance_incidents.get(&instance).copied().unwrap_or_default())
+    }
+
+    /// Where an incident is, as far as it is known.
+    fn element_of_incident(&self, database: &Database, key: i64) -> Result<Option<ElementId>> {
+        if let Some(row) = self.batch.incidents.get(&key) {
+            return Ok(Some(row.element));
+        }
+        let select = "SELECT element FROM incident WHERE key = ?";
+        Ok(database.first(select, &[key.into()], |row| row.get(0))?.map(ElementId))
+    }
+
     /// A process instance has an incident more or less, in itself or in what it calls.
     fn trouble(&mut self, database: &Database, instance: i64, definition: i64, change: i64) -> Result<()> {
-        let before = match self.incidents.get(&instance) {
-            Some(count) => *count,
-            None => {
-                let select = "SELECT incidents FROM process_instance WHERE key = ?";
-                database.first(select, &[instance.into()], |row| row.get::<i64>(0))?.unwrap_or_default()
-                    + self.batch.instance_incidents.get(&instance).copied().unwrap_or_default()
-            }
-        };
+        let before = self.incidents_of(database, instance)?;
         let now = before + change;
         self.incidents.insert(instance, now);
         *self.batch.instance_incidents.entry(instance).or_default() += change;

@@ -1,6 +1,7 @@
 //! Where a page ends, for whoever asks for the next one.
 
 use super::condition::Value;
+use super::entity::Kind;
 
 /// No cursor is longer. Long texts that are sorted by make one that is; then it cannot be used to go on.
 const TEXT_BYTES_MAX: usize = 16 << 10;
@@ -30,8 +31,8 @@ impl Cursor {
         base64(serde_json::Value::Array(list).to_string().as_bytes())
     }
 
-    /// A cursor as it was handed out for so many values.
-    pub fn decode(text: &str, values: usize) -> Option<Cursor> {
+    /// A cursor as it was handed out for what is sorted by fields of these kinds.
+    pub fn decode(text: &str, kinds: impl IntoIterator<Item = Kind>) -> Option<Cursor> {
         if text.len() > TEXT_BYTES_MAX {
             return None;
         }
@@ -48,7 +49,23 @@ impl Cursor {
             key: key.as_i64()?,
             partition: u16::try_from(partition.as_u64()?).ok()?,
         };
-        (cursor.values.len() == values).then_some(cursor)
+        // Databases do not compare numbers with texts, or each in its own way.
+        let is_of = |(value, kind): (&Value, Kind)| match value {
+            Value::Null => true,
+            Value::Integer(_) => is_number(kind),
+            Value::Text(_) => !is_number(kind),
+        };
+        let kinds: Vec<Kind> = kinds.into_iter().collect();
+        (cursor.values.len() == kinds.len() && cursor.values.iter().zip(kinds).all(is_of)).then_some(cursor)
+    }
+}
+
+fn is_number(kind: Kind) -> bool {
+    match kind {
+        Kind::Key | Kind::KeyOrMinusOne | Kind::Integer | Kind::Boolean | Kind::Instant | Kind::Enumeration(_) => true,
+        Kind::Text | Kind::Value | Kind::IsTruncated | Kind::Object | Kind::List | Kind::Null | Kind::Constant(_) => {
+            false
+        }
     }
 }
 
@@ -92,12 +109,15 @@ mod tests {
         fn what_is_handed_out_is_understood(text in ".{0,40}", number: i64, key: i64, partition: u16) {
             let values = vec![Value::Text(text), Value::Null, Value::Integer(number)];
             let cursor = Cursor { values, key, partition };
-            prop_assert_eq!(Cursor::decode(&cursor.encode(), 3), Some(cursor));
+            let text = cursor.encode();
+            prop_assert_eq!(Cursor::decode(&text, [Kind::Text, Kind::Instant, Kind::Key]), Some(cursor));
+            prop_assert_eq!(Cursor::decode(&text, [Kind::Text, Kind::Instant]), None, "another number of them");
+            prop_assert_eq!(Cursor::decode(&text, [Kind::Instant, Kind::Instant, Kind::Key]), None, "another kind");
         }
 
         #[test]
         fn what_is_not_a_cursor_is_refused(text in ".{0,60}") {
-            let decoded = Cursor::decode(&text, 1);
+            let decoded = Cursor::decode(&text, [Kind::Text]);
             prop_assert!(decoded.is_none_or(|cursor| cursor.values.len() == 1));
         }
     }

@@ -1,6 +1,6 @@
 //! Everything that can be searched.
 
-use super::entity::{Entity, Field, Kind, Scope, exists, field, null, shown};
+use super::entity::{Entity, Field, Kind, Scope, exists, field, has, null, shown};
 use crate::enumerations::{
     DECISION_TYPES, DEFINITION_STATES, ELEMENT_TYPES, ERROR_TYPES, EVALUATION_STATES, GLOBAL_EVENT_TYPES,
     INCIDENT_STATES, INSTANCE_STATES, JOB_KINDS, JOB_STATES, LISTENER_EVENT_TYPES, LISTENER_SOURCES,
@@ -46,12 +46,12 @@ pub static PROCESS_INSTANCES: Entity = Entity {
         of_definition("processDefinitionVersionTag", "d.version_tag", Kind::Text, "version_tag"),
         field("startDate", "p.start_date", Kind::Instant).required(),
         field("endDate", "p.end_date", Kind::Instant),
-        field("state", "p.state", Kind::Enumeration(INSTANCE_STATES)),
+        field("state", "p.state", Kind::Enumeration(INSTANCE_STATES)).required(),
         null("suspendedDate"),
         field("hasIncident", "(p.incidents > 0)", Kind::Boolean),
         of_definition("tenantId", "d.tenant_id", Kind::Text, "tenant_id"),
-        field("processInstanceKey", "p.key", Kind::Key),
-        field("processDefinitionKey", "p.process_definition_key", Kind::Key),
+        field("processInstanceKey", "p.key", Kind::Key).required(),
+        field("processDefinitionKey", "p.process_definition_key", Kind::Key).required(),
         field("parentProcessInstanceKey", "p.parent_process_instance_key", Kind::Key),
         field("parentElementInstanceKey", "p.parent_element_instance_key", Kind::Key),
         shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
@@ -85,11 +85,11 @@ pub static ELEMENT_INSTANCES: Entity = Entity {
         of_element("elementId", "e.element_id", Kind::Text, "element_id"),
         of_element("elementName", "coalesce(e.name, e.element_id)", Kind::Text, "coalesce(name, element_id)"),
         of_element("type", "e.type", Kind::Enumeration(ELEMENT_TYPES), "type"),
-        field("state", "r.state", Kind::Enumeration(INSTANCE_STATES)),
+        field("state", "r.state", Kind::Enumeration(INSTANCE_STATES)).required(),
         field("hasIncident", "(r.incidents > 0)", Kind::Boolean),
         of_element_definition("tenantId", "d.tenant_id", Kind::Text, "d.tenant_id"),
-        field("elementInstanceKey", "r.key", Kind::Key),
-        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        field("elementInstanceKey", "r.key", Kind::Key).required(),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key).required(),
         shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
         of_element("processDefinitionKey", "e.process_definition_key", Kind::Key, "process_definition_key"),
         field("incidentKey", "r.incident_key", Kind::Key),
@@ -112,14 +112,14 @@ pub static VARIABLES: Entity = Entity {
 pub static VARIABLE: Entity = Entity { fields: OF_VARIABLES.split_last().expect("fields").1, ..VARIABLES };
 
 static OF_VARIABLES: [Field; 8] = [
-    field("value", "r.value", Kind::Value),
-    field("name", "r.name", Kind::Text),
+    field("value", "r.value", Kind::Value).required(),
+    field("name", "r.name", Kind::Text).required(),
     of_definition("tenantId", "d.tenant_id", Kind::Text, "tenant_id"),
-    field("variableKey", "r.key", Kind::Key),
-    field("scopeKey", "r.scope_key", Kind::Key),
-    field("processInstanceKey", "r.process_instance_key", Kind::Key),
+    field("variableKey", "r.key", Kind::Key).required(),
+    field("scopeKey", "r.scope_key", Kind::Key).required(),
+    field("processInstanceKey", "r.process_instance_key", Kind::Key).required(),
     shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
-    shown("isTruncated", "r.value", Kind::IsTruncated),
+    field("isTruncated", "r.value", Kind::IsTruncated).unsorted(),
 ];
 
 /// Jobs.
@@ -136,27 +136,27 @@ pub static JOBS: Entity = Entity {
         field("deadline", "r.deadline", Kind::Instant),
         field("deniedReason", "r.denied_reason", Kind::Text),
         of_element("elementId", "e.element_id", Kind::Text, "element_id"),
-        field("elementInstanceKey", "r.element_instance_key", Kind::Key),
+        field("elementInstanceKey", "r.element_instance_key", Kind::Key).required(),
         field("endTime", "r.end_time", Kind::Instant),
         field("errorCode", "r.error_code", Kind::Text),
         field("errorMessage", "r.error_message", Kind::Text),
         field("hasFailedWithRetriesLeft", "(r.has_failed_with_retries_left > 0)", Kind::Boolean),
         field("isDenied", "(r.is_denied > 0)", Kind::Boolean),
-        field("jobKey", "r.key", Kind::Key),
-        field("kind", "r.kind", Kind::Enumeration(JOB_KINDS)),
+        field("jobKey", "r.key", Kind::Key).required(),
+        field("kind", "r.kind", Kind::Enumeration(JOB_KINDS)).required(),
         field("listenerEventType", "r.listener_event_type", Kind::Enumeration(LISTENER_EVENT_TYPES)),
         of_element_definition("processDefinitionId", "d.id", Kind::Text, "d.id"),
         of_element("processDefinitionKey", "e.process_definition_key", Kind::Key, "process_definition_key"),
-        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key).required(),
         shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
         shown("businessId", "p.business_id", Kind::Text),
-        field("retries", "r.retries", Kind::Integer),
-        field("state", "r.state", Kind::Enumeration(JOB_STATES)),
+        field("retries", "r.retries", Kind::Integer).required(),
+        field("state", "r.state", Kind::Enumeration(JOB_STATES)).required(),
         of_element_definition("tenantId", "d.tenant_id", Kind::Text, "d.tenant_id"),
-        field("type", "r.type", Kind::Text),
-        field("worker", "r.worker", Kind::Text),
+        field("type", "r.type", Kind::Text).required(),
+        field("worker", "r.worker", Kind::Text).required(),
         field("creationTime", "r.creation_time", Kind::Instant),
-        field("lastUpdateTime", "r.last_update_time", Kind::Instant),
+        field("lastUpdateTime", "r.last_update_time", Kind::Instant).required(),
         field("priority", "0", Kind::Integer),
     ],
 };
@@ -172,17 +172,17 @@ pub static INCIDENTS: Entity = Entity {
     scope: Scope::Every,
     fields: &[
         of_element_definition("processDefinitionId", "d.id", Kind::Text, "d.id"),
-        field("errorType", "r.error_type", Kind::Enumeration(ERROR_TYPES)),
-        field("errorMessage", "r.error_message", Kind::Text),
+        field("errorType", "r.error_type", Kind::Enumeration(ERROR_TYPES)).required(),
+        field("errorMessage", "r.error_message", Kind::Text).required(),
         of_element("elementId", "e.element_id", Kind::Text, "element_id"),
-        field("creationTime", "r.creation_time", Kind::Instant),
-        field("state", "r.state", Kind::Enumeration(INCIDENT_STATES)),
+        field("creationTime", "r.creation_time", Kind::Instant).required(),
+        field("state", "r.state", Kind::Enumeration(INCIDENT_STATES)).required(),
         of_element_definition("tenantId", "d.tenant_id", Kind::Text, "d.tenant_id"),
-        field("incidentKey", "r.key", Kind::Key),
+        field("incidentKey", "r.key", Kind::Key).required(),
         of_element("processDefinitionKey", "e.process_definition_key", Kind::Key, "process_definition_key"),
-        field("processInstanceKey", "r.process_instance_key", Kind::Key),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key).required(),
         shown("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
-        field("elementInstanceKey", "r.element_instance_key", Kind::Key),
+        field("elementInstanceKey", "r.element_instance_key", Kind::Key).required(),
         field("jobKey", "r.job_key", Kind::Key),
     ],
 };
@@ -226,8 +226,8 @@ pub static USER_TASKS: Entity = Entity {
         shown("formKey", "r.form_key", Kind::Key),
         shown("tags", "p.tags", Kind::List),
         field("priority", "r.priority", Kind::Integer).required(),
-        exists("candidateGroup", Kind::Text, OF_CANDIDATE_GROUPS, "x.name"),
-        exists("candidateUser", Kind::Text, OF_CANDIDATE_USERS, "x.name"),
+        has("candidateGroup", Kind::Text, OF_CANDIDATE_GROUPS, "x.name"),
+        has("candidateUser", Kind::Text, OF_CANDIDATE_USERS, "x.name"),
     ],
 };
 
@@ -458,15 +458,16 @@ pub static WAIT_STATES: Entity = Entity {
            CASE j.kind WHEN 1 THEN 'EXECUTION_LISTENER' WHEN 2 THEN 'TASK_LISTENER' WHEN 3 THEN 'AD_HOC_SUB_PROCESS' \
            ELSE 'BPMN_ELEMENT' END, 'listenerEventType', CASE j.listener_event_type WHEN 1 THEN 'START' WHEN 2 THEN 'END' \
            WHEN 3 THEN 'CREATING' WHEN 4 THEN 'ASSIGNING' WHEN 5 THEN 'UPDATING' WHEN 6 THEN 'COMPLETING' \
-           WHEN 7 THEN 'CANCELING' END, 'retries', j.retries) AS TEXT) AS details \
+           WHEN 7 THEN 'CANCELING' END, 'retries', j.retries) AS TEXT) AS details, \
+           j.process_instance_key AS process_instance_key \
            FROM job j WHERE j.state IN (0, 2, 3, 4, 6, 7, 8) \
            UNION ALL SELECT s.key, s.element_instance_key, 1, s.element_id, CAST(json_object('waitStateType', 'MESSAGE', \
-           'messageName', s.message_name, 'correlationKey', s.correlation_key) AS TEXT) \
+           'messageName', s.message_name, 'correlationKey', s.correlation_key) AS TEXT), s.process_instance_key \
            FROM message_subscription s WHERE s.state IN (0, 3) AND s.type = 0 \
            UNION ALL SELECT t.key, t.element_instance_key, 2, t.element_id, CAST(json_object('waitStateType', 'TIMER', \
-           'dueDate', t.due_date, 'repetitions', t.repetitions) AS TEXT) FROM timer t \
+           'dueDate', t.due_date, 'repetitions', t.repetitions) AS TEXT), t.process_instance_key FROM timer t \
            UNION ALL SELECT c.key, c.element_instance_key, 3, c.element_id, CAST(json_object('waitStateType', 'CONDITION', \
-           'expression', c.expression, 'events', json(c.events)) AS TEXT) FROM condition c) r \
+           'expression', c.expression, 'events', json(c.events)) AS TEXT), c.process_instance_key FROM condition c) r \
            JOIN element_instance i ON i.key = r.element_instance_key AND i.state = 0 \
            JOIN element e ON e.id = i.element AND (r.target IS NULL OR r.target = e.element_id OR e.type = 16) \
            LEFT JOIN process_definition d ON d.key = e.process_definition_key \
@@ -476,7 +477,7 @@ pub static WAIT_STATES: Entity = Entity {
     scope: Scope::Every,
     fields: &[
         field("rootProcessInstanceKey", "p.root_process_instance_key", Kind::Key),
-        field("processInstanceKey", "i.process_instance_key", Kind::Key),
+        field("processInstanceKey", "r.process_instance_key", Kind::Key),
         field("elementInstanceKey", "r.element_instance_key", Kind::Key).required(),
         field("elementId", "e.element_id", Kind::Text),
         field("elementType", "e.type", Kind::Enumeration(ELEMENT_TYPES)).unsorted(),

@@ -82,6 +82,8 @@ pub(crate) enum Filter {
     Via { on: &'static str, select: &'static str, column: &'static str },
     /// By rows of another table: all conditions with the same `exists` are for the same row.
     Exists { exists: &'static str, column: &'static str },
+    /// By entries of another table, each condition for itself: the negative ones mean that no entry is like that.
+    Has { has: &'static str, column: &'static str },
 }
 
 /// What is true of no row.
@@ -151,6 +153,11 @@ pub(crate) const fn shown(name: &'static str, sql: &'static str, kind: Kind) -> 
 /// What no row has yet.
 pub(crate) const fn null(name: &'static str) -> Field {
     field(name, "NULL", Kind::Null)
+}
+
+/// What is chosen by the entries of a list.
+pub(crate) const fn has(name: &'static str, kind: Kind, has: &'static str, column: &'static str) -> Field {
+    Field { filter: Filter::Has { has, column }, ..field(name, "NULL", kind).hidden() }
 }
 
 /// What is chosen by rows of another table.

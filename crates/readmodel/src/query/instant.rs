@@ -2,13 +2,11 @@
 
 use jiff::{Span, SpanRelativeTo, Timestamp};
 
-/// The text of a moment, to the millisecond, in UTC.
+/// The text of a moment, to the millisecond, in UTC. One beyond the years that a date can name is the last of those, or the first.
 pub fn instant(milliseconds: i64) -> String {
-    match Timestamp::from_millisecond(milliseconds) {
-        Ok(timestamp) => format!("{timestamp:.3}"),
-        // Beyond the years that a date can name.
-        Err(_) => milliseconds.to_string(),
-    }
+    let timestamp = Timestamp::from_millisecond(milliseconds);
+    let timestamp = timestamp.unwrap_or(if milliseconds > 0 { Timestamp::MAX } else { Timestamp::MIN });
+    format!("{timestamp:.3}")
 }
 
 /// The milliseconds of a date and time with an offset (RFC 3339, section 5.6).
@@ -31,6 +29,7 @@ mod tests {
     fn moments_are_written_and_read() {
         assert_eq!(instant(1_763_700_000_120), "2025-11-21T04:40:00.120Z");
         assert_eq!(instant(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(instant(i64::MAX), "9999-12-30T22:00:00.999Z");
         assert_eq!(moment("2025-11-21T05:40:00.12+01:00"), Some(1_763_700_000_120));
         for wrong in ["", "yesterday", "2025-11-21", "2025-11-21T05:40:00"] {
             assert_eq!(moment(wrong), None, "{wrong}");

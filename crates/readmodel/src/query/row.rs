@@ -5,7 +5,7 @@ use super::instant::instant;
 use crate::database::{Cell, Result, Row};
 
 /// A value that is longer is shortened where that is allowed.
-const VALUE_CHARACTERS_MAX: usize = 8_191;
+pub(super) const VALUE_CHARACTERS_MAX: usize = 8_191;
 
 /// Writes the fields of a row, from this column on, as an object.
 pub(super) fn write(

@@ -94,10 +94,11 @@ impl Search {
     /// When it takes too long or a file cannot be read.
     pub fn run(&self, readers: &mut Readers) -> Result<Found, Failure> {
         let deadline = Instant::now() + TIME_MAX;
-        let mut partitions = match self.partition {
-            Some(partition) => vec![partition],
-            None => readers.partitions().to_vec(),
-        };
+        let mut partitions = readers.partitions().to_vec();
+        if let Some(only) = self.partition {
+            // A key may name a partition that there is not, and nothing has such a key.
+            partitions.retain(|partition| *partition == only);
+        }
         if self.entity.scope == Scope::Same {
             partitions.truncate(1);
         }

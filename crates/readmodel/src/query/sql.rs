@@ -2,6 +2,7 @@
 
 use super::condition::{Condition, Test, Value, VariableScope};
 use super::entity::{Field, Filter, Kind};
+use super::row::VALUE_CHARACTERS_MAX;
 use crate::comparable::comparable;
 use crate::database::{Bound, Database, Dialect, Result};
 
@@ -131,6 +132,19 @@ fn all(database: &Database, conditions: &[Condition]) -> Result<Vec<Sql>> {
     Ok(parts)
 }
 
+/// A row has some entry in a list of its own. What is not to be equal is none of them, and a row without any fits that.
+fn has_some(dialect: Dialect, has: &str, column: &str, given: &Test) -> Sql {
+    let positive = match given {
+        Test::NotEqual(value) => Test::Equal(value.clone()),
+        Test::NotIn(values) => Test::In(values.clone()),
+        Test::Exists(false) => Test::Exists(true),
+        other => return within(has, test(dialect, column, other)),
+    };
+    let mut sql = Sql::of("NOT (");
+    sql.append(within(has, test(dialect, column, &positive))).push(")");
+    sql
+}
+
 fn within(template: &str, inner: Sql) -> Sql {
     let (before, behind) = template.split_once("{}").unwrap_or((template, ""));
     let mut sql = Sql::of(before);
@@ -142,8 +156,12 @@ fn is(database: &Database, field: &Field, given: &[Test]) -> Result<Sql> {
     let dialect = database.dialect();
     Ok(match field.filter {
         // What no row has is never equal to anything.
+        Filter::Column if matches!(field.kind, Kind::Value) => {
+            Sql::all(given.iter().map(|one| variable_test(dialect, "r", one)).collect())
+        }
         Filter::None | Filter::Column => tests_of(dialect, field.kind, field.sql, given),
         Filter::Exists { exists, column } => within(exists, tests_of(dialect, field.kind, column, given)),
+        Filter::Has { has, column } => Sql::all(given.iter().map(|one| has_some(dialect, has, column, one)).collect()),
         Filter::Via { on, select, column } => {
             let mut lookup = Sql::of(select);
             lookup.push(" WHERE ").append(tests(dialect, column, given));
@@ -167,6 +185,9 @@ fn one_of(column: &str, numbers: &[i64]) -> Sql {
 
 /// What is a condition itself is not compared, so that an index with that condition can be used.
 fn tests_of(dialect: Dialect, kind: Kind, column: &str, given: &[Test]) -> Sql {
+    if let Kind::IsTruncated = kind {
+        return tests_of(dialect, Kind::Boolean, &format!("(length({column}) > {VALUE_CHARACTERS_MAX})"), given);
+    }
     match given {
         [Test::Equal(Value::Integer(flag))] if kind == Kind::Boolean => {
             Sql::of(format!("{}{column}", if *flag == 0 { "NOT " } else { "" }))
@@ -286,40 +307,54 @@ fn seen(element_instance: i64, process_instance: i64, is_effective: bool) -> Sql
 fn tested_variable(dialect: Dialect, mut sql: Sql, tests: &[Test]) -> Sql {
     for test in tests {
         sql.push(" AND ");
-        sql.append(variable_test(dialect, test));
+        sql.append(variable_test(dialect, "v", test));
     }
     sql.push(")");
     sql
 }
 
-fn variable_test(dialect: Dialect, given: &Test) -> Sql {
+/// A test of the value of the variable in the table that is called so here.
+fn variable_test(dialect: Dialect, table: &str, given: &Test) -> Sql {
+    let not = |test: Test| {
+        let mut sql = Sql::of("NOT ");
+        sql.append(variable_test(dialect, table, &test));
+        sql
+    };
     match given {
-        Test::Equal(Value::Text(json)) => equal_value(json),
-        Test::In(values) => {
-            Sql::any(values.iter().map(|value| variable_test(dialect, &Test::Equal(value.clone()))).collect())
-        }
-        Test::NotEqual(value) => {
-            let mut sql = Sql::of("NOT ");
-            sql.append(variable_test(dialect, &Test::Equal(value.clone())));
-            sql
-        }
-        Test::NotIn(values) => {
-            let mut sql = Sql::of("NOT ");
-            sql.append(variable_test(dialect, &Test::In(values.clone())));
-            sql
-        }
-        other => test(dialect, "v.value", other),
+        Test::Equal(value) => value_in(dialect, table, std::slice::from_ref(value)),
+        Test::In(values) => value_in(dialect, table, values),
+        Test::NotEqual(value) => not(Test::Equal(value.clone())),
+        Test::NotIn(values) => not(Test::In(values.clone())),
+        other => test(dialect, &format!("{table}.value"), other),
     }
 }
 
-fn equal_value(json: &str) -> Sql {
-    let value = comparable(json);
-    let mut sql = Sql::of("(v.comparable = ");
-    sql.bind(Value::Text(value.prefix().to_owned()));
-    if !value.is_whole() {
-        sql.push(" AND v.value = ").bind(Value::Text(json.trim().to_owned()));
+/// A value is one of those: by what can be compared, for which there is an index, and by the whole text where that is only the
+/// beginning of it.
+fn value_in(dialect: Dialect, table: &str, values: &[Value]) -> Sql {
+    let (mut whole, mut beginnings, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+    for value in values {
+        // A variable has JSON, and no other value.
+        let Value::Text(json) = value else { continue };
+        let value = comparable(json);
+        let prefix = Value::Text(value.prefix().to_owned());
+        if value.is_whole() {
+            whole.push(prefix);
+        } else {
+            beginnings.push(prefix);
+            texts.push(Value::Text(json.trim().to_owned()));
+        }
     }
-    sql.push(")");
+    let comparable = format!("{table}.comparable");
+    let mut found = in_list(dialect, &comparable, &whole);
+    if !texts.is_empty() {
+        // A text has one beginning, so which of them it is need not be asked.
+        let long =
+            vec![in_list(dialect, &comparable, &beginnings), in_list(dialect, &format!("{table}.value"), &texts)];
+        found = Sql::any(vec![found, Sql::all(long)]);
+    }
+    let mut sql = Sql::of("(");
+    sql.append(found).push(")");
     sql
 }
 

@@ -130,7 +130,7 @@ impl Family {
             Kind::Key | Kind::KeyOrMinusOne => Family::Key,
             Kind::Integer | Kind::Instant => Family::Number,
             Kind::Enumeration(_) => Family::Enumeration,
-            Kind::Boolean => Family::Boolean,
+            Kind::Boolean | Kind::IsTruncated => Family::Boolean,
             _ => Family::Text,
         }
     }
@@ -239,7 +239,7 @@ fn value(name: &str, kind: Kind, given: &RawValue) -> Result<Value, Problem> {
             let number = i32::read(given).map(|number| Value::Integer(number.into()));
             number.ok_or_else(|| cannot_be_parsed(name, i32::EXPECTED, given))
         }
-        Kind::Boolean => {
+        Kind::Boolean | Kind::IsTruncated => {
             let flag = bool::read(given).map(|flag| Value::Integer(flag.into()));
             flag.ok_or_else(|| cannot_be_parsed(name, bool::EXPECTED, given))
         }

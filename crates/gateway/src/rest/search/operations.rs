@@ -6,7 +6,7 @@ use readmodel::query::{
     AUDIT_LOGS, CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, DECISION_DEFINITIONS, DECISION_INSTANCES,
     DECISION_REQUIREMENTS, ELEMENT_INSTANCES, Entity, FORMS, Failure, GLOBAL_LISTENERS, INCIDENTS, JOBS,
     MESSAGE_SUBSCRIPTIONS, Models, PROCESS_DEFINITIONS, PROCESS_INSTANCES, Readers, SEQUENCE_FLOWS, Scope, Search,
-    TaskPlace, Test, USER_TASKS, VARIABLE, VARIABLES, Value, WAIT_STATES,
+    Sort, TaskPlace, Test, USER_TASKS, VARIABLE, VARIABLES, Value, WAIT_STATES,
 };
 
 use super::{Searcher, answer, request};
@@ -150,7 +150,7 @@ pub(in crate::rest) enum Answered {
 #[derive(Debug)]
 pub(in crate::rest) struct ActiveIncident {
     pub incident_key: i64,
-    /// The job that has no retries left, if that is what is wrong.
+    /// The job that has no retries left, if that is what is wrong: of a task, a listener or an ad-hoc sub-process.
     without_retries: Option<i64>,
 }
 
@@ -158,7 +158,8 @@ impl ActiveIncident {
     fn read(item: &[u8]) -> Option<ActiveIncident> {
         let item: serde_json::Value = serde_json::from_slice(item).ok()?;
         let key = |name: &str| item[name].as_str().and_then(|key| key.parse().ok());
-        let without_retries = key("jobKey").filter(|_| item["errorType"] == "JOB_NO_RETRIES");
+        let lacks_retries = item["errorType"].as_str().is_some_and(|of| of.ends_with("NO_RETRIES"));
+        let without_retries = key("jobKey").filter(|_| lacks_retries);
         Some(ActiveIncident { incident_key: key("incidentKey")?, without_retries })
     }
 
@@ -286,25 +287,41 @@ impl Searcher {
         .await
     }
 
-    /// Some of the active incidents of a process instance and of those that it called, behind a key, in the order of their keys.
+    /// Some of the active incidents of a process instance and of those that it called, with keys behind the first one and up to the
+    /// second one, in the order of their keys.
     pub(in crate::rest) async fn active_incidents(
         &self,
         key: i64,
         behind: i64,
+        up_to: i64,
     ) -> Result<Vec<ActiveIncident>, Problem> {
+        self.incidents_of(key, [Test::Greater(Value::Integer(behind)), Test::LessOrEqual(Value::Integer(up_to))], false)
+            .await
+    }
+
+    /// The key of the newest one of them.
+    pub(in crate::rest) async fn newest_incident(&self, key: i64) -> Result<Option<i64>, Problem> {
+        let newest = self.incidents_of(key, [Test::Exists(true), Test::Exists(true)], true).await?;
+        Ok(newest.first().map(|incident| incident.incident_key))
+    }
+
+    /// Active incidents whose keys pass tests; of the newest ones the first alone.
+    async fn incidents_of(&self, key: i64, tests: [Test; 2], newest: bool) -> Result<Vec<ActiveIncident>, Problem> {
         let owner = by_key(&PROCESS_INSTANCES, key);
-        let is = |name: &str, test: Test| INCIDENTS.field(name).map(|field| Condition::Is(field, vec![test]));
+        let is = |name: &str, tests: Vec<Test>| INCIDENTS.field(name).map(|field| Condition::Is(field, tests));
         let active = i64::try_from(
             readmodel::enumerations::INCIDENT_STATES.iter().position(|state| *state == "ACTIVE").unwrap_or_default(),
         )
         .unwrap_or_default();
-        let conditions = [
-            is("state", Test::Equal(Value::Integer(active))),
-            is("incidentKey", Test::Greater(Value::Integer(behind))),
-        ];
+        let conditions = [is("state", vec![Test::Equal(Value::Integer(active))]), is("incidentKey", tests.into())];
         let conditions = [Condition::OfInstance(key)].into_iter().chain(conditions.into_iter().flatten());
         let mut search = Search::new(&INCIDENTS, Condition::All(conditions.collect()));
         search.partition = Key::from_raw(key).partition();
+        if newest {
+            search.sort =
+                INCIDENTS.field("incidentKey").map(|field| Sort { field, descending: true }).into_iter().collect();
+            search.limit = 1;
+        }
         self.ask(move |readers| {
             if owner.map(|owner| owner.first(readers)).transpose()?.flatten().is_none() {
                 return Ok(Err(not_found(&PROCESS_INSTANCES, key)));

@@ -116,7 +116,7 @@ fn page(search: &mut Search, mut page: Object<'_>) -> Result<(), Problem> {
         search.limit = within("limit", limit, 1)?;
     }
     let cursor = |direction, given: &str| {
-        let cursor = Cursor::decode(given, search.sort.len());
+        let cursor = Cursor::decode(given, search.sort.iter().map(|sort| sort.field.kind));
         let cursor = cursor.ok_or_else(|| {
             invalid(format!(
                 "The cursor '{}' is none that an answer to a search with this sort had. Begin again without a cursor.",
