@@ -16,6 +16,7 @@ use clap::{Args, Subcommand};
 use crate::client::{Outcome, Server};
 use crate::output::Output;
 pub(crate) use rest::{ADDRESS_VARIABLES, Rest, RestError, configured_address};
+pub(crate) use table::plain_lines;
 
 /// What a command asks.
 pub(crate) trait Question {

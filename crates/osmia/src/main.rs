@@ -54,7 +54,8 @@ fn main() -> ExitCode {
             if let Some(problem) = problem::of(error.as_ref()).filter(|_| wants_json(&matches)) {
                 let _ = output::print_line(problem);
             }
-            let _ = writeln!(io::stderr(), "osmia: {error}");
+            // It may quote what others say.
+            let _ = writeln!(io::stderr(), "osmia: {}", ask::plain_lines(&error.to_string()));
             match error.downcast_ref() {
                 Some(ClientError::Ended { code, .. }) => ExitCode::from(*code),
                 _ => ExitCode::FAILURE,

@@ -1,6 +1,6 @@
 //! A process instance as a tree: its elements, what they wait for, what is wrong with them, and what they called.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -36,6 +36,21 @@ pub(super) struct Instance {
     pub other_incidents: Vec<Value>,
 }
 
+/// The elements of a process instance in the order of their keys, and whether there are more. Of very many those that are active
+/// come first: what the instance waits for is there.
+fn elements(rest: &Rest, of: &Value, active: &Value) -> Outcome<(Vec<Value>, bool)> {
+    let (oldest, has_more) = rest.all("element-instances", of, ELEMENTS_MAX)?;
+    if !has_more {
+        return Ok((oldest, false));
+    }
+    let mut chosen = rest.all("element-instances", active, ELEMENTS_MAX)?.0;
+    let known: HashSet<String> = chosen.iter().map(key_of).collect();
+    let room = ELEMENTS_MAX.saturating_sub(chosen.len());
+    chosen.extend(oldest.into_iter().filter(|element| !known.contains(&key_of(element))).take(room));
+    chosen.sort_by_key(|element| key_of(element).parse::<i64>().unwrap_or_default());
+    Ok((chosen, true))
+}
+
 /// An element instance and all that is in it.
 pub(super) struct Element {
     pub value: Value,
@@ -54,9 +69,9 @@ impl Instance {
 
     fn load_called(rest: &Rest, value: Value, depth: usize) -> Outcome<Instance> {
         let of = json!({ "processInstanceKey": value["processInstanceKey"] });
-        let (elements, has_more) = rest.all("element-instances", &of, ELEMENTS_MAX)?;
-        let scopes = scopes(rest, &elements)?;
         let active = json!({ "processInstanceKey": value["processInstanceKey"], "state": "ACTIVE" });
+        let (elements, has_more) = elements(rest, &of, &active)?;
+        let scopes = scopes(rest, &elements)?;
         let mut incidents = by_element(rest.all("incidents", &active, INCIDENTS_MAX)?.0);
         let mut waits = by_element(rest.all("element-instances/wait-states", &of, ELEMENTS_MAX)?.0);
         let created = json!({ "processInstanceKey": value["processInstanceKey"], "state": "CREATED" });

@@ -43,7 +43,9 @@ impl List {
         let body = part.body(flags)?;
         let ask = || rest.post(&path, &body);
         let show = |answer: &Value| self.show(answer, &path, &body, rest, output);
-        if is_watched { watch(ask, show) } else { show(&ask()?) }
+        let away =
+            |error: &ClientError| output.note(format_args!("{}. It is asked again.", table::plain(&error.to_string())));
+        if is_watched { watch(ask, show, away) } else { show(&ask()?) }
     }
 
     /// A part of the list, and whether there is more.
@@ -76,6 +78,17 @@ impl List {
 }
 
 impl Part {
+    /// The state to look for: what was said, none for all of them, or the usual one unless the filter names some.
+    fn state(&self, said: Option<String>, usual: &str) -> Option<Value> {
+        let filter = self.filter.as_deref().and_then(|given| serde_json::from_str::<Map<String, Value>>(given).ok());
+        match said {
+            Some(said) if said.eq_ignore_ascii_case("all") => None,
+            Some(said) => capitals(Some(said)),
+            None if filter.is_some_and(|filter| filter.contains_key("state")) => None,
+            None => Some(usual.into()),
+        }
+    }
+
     /// The body of the search.
     fn body(&self, flags: Map<String, Value>) -> Outcome<Value> {
         let wrong = |reason: String| ClientError::Question(format!("--filter is no JSON object: {reason}"));
@@ -192,9 +205,9 @@ pub(crate) struct Tasks {
     /// Key of the process instance
     #[arg(long, value_name = "KEY")]
     instance: Option<i64>,
-    /// created, completed or canceled, for example
-    #[arg(long, default_value = "created")]
-    state: String,
+    /// created, completed or canceled, for example; all for each. Without it and without a state in --filter: created
+    #[arg(long)]
+    state: Option<String>,
     #[command(flatten)]
     part: Part,
 }
@@ -207,7 +220,7 @@ impl Question for Tasks {
             ("candidateGroup", self.group.map(Value::from)),
             ("processDefinitionId", self.process.map(Value::from)),
             ("processInstanceKey", key(self.instance)),
-            ("state", capitals(Some(self.state))),
+            ("state", self.part.state(self.state, "CREATED")),
         ]);
         let list = List {
             entity: "user-tasks",
@@ -237,9 +250,9 @@ pub(crate) struct Incidents {
     /// Kind: job_no_retries, for example
     #[arg(long = "type", value_name = "TYPE")]
     error_type: Option<String>,
-    /// active, or resolved
-    #[arg(long, default_value = "active")]
-    state: String,
+    /// active, resolved, or all. Without it and without a state in --filter: active
+    #[arg(long)]
+    state: Option<String>,
     #[command(flatten)]
     part: Part,
 }
@@ -250,7 +263,7 @@ impl Question for Incidents {
             ("processDefinitionId", self.process.map(Value::from)),
             ("processInstanceKey", key(self.instance)),
             ("errorType", capitals(self.error_type)),
-            ("state", capitals(Some(self.state))),
+            ("state", self.part.state(self.state, "ACTIVE")),
         ]);
         let list = List {
             entity: "incidents",

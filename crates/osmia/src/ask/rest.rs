@@ -141,8 +141,9 @@ impl Rest {
                 found.truncate(most);
                 return Ok((found, true));
             }
-            // The usual case needs no second request.
-            let total = answer["page"]["totalItems"].as_u64();
+            // The usual case needs no second request. What is too much to be counted goes on.
+            let counted = answer["page"]["hasMoreTotalItems"] != true;
+            let total = answer["page"]["totalItems"].as_u64().filter(|_| counted);
             if total.and_then(|total| usize::try_from(total).ok()) == Some(found.len()) {
                 return Ok((found, false));
             }

@@ -21,9 +21,16 @@ pub(super) fn lines(rows: &[Vec<String>]) -> Vec<String> {
     cells.iter().map(line).collect()
 }
 
+/// What does something to a terminal, or turns round what is written there.
+fn is_hostile(character: char) -> bool {
+    let turns =
+        matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || turns
+}
+
 /// On one line and not too long. Control characters of others must not reach a terminal.
 pub(super) fn shortened(text: &str) -> String {
-    let mut plain = text.chars().map(|character| if character.is_control() { ' ' } else { character });
+    let mut plain = text.chars().map(|character| if is_hostile(character) { ' ' } else { character });
     let mut shown: String = plain.by_ref().take(WIDTH_MAX).collect();
     if plain.next().is_some() {
         shown.pop();
@@ -34,7 +41,13 @@ pub(super) fn shortened(text: &str) -> String {
 
 /// Without control characters, whatever its length.
 pub(super) fn plain(text: &str) -> String {
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    text.chars().map(|character| if is_hostile(character) { ' ' } else { character }).collect()
+}
+
+/// The same, of several lines.
+pub(crate) fn plain_lines(text: &str) -> String {
+    let tamed = |character| if is_hostile(character) && character != '\n' { ' ' } else { character };
+    text.chars().map(tamed).collect()
 }
 
 #[cfg(test)]
@@ -46,6 +59,8 @@ mod tests {
         let row = |cells: [&str; 2]| cells.map(str::to_owned).to_vec();
         assert_eq!(lines(&[row(["key", "state"]), row(["12345", "ACTIVE"])]), ["key    state", "12345  ACTIVE"]);
         assert_eq!(shortened("a\u{1b}[2Jb\nc"), "a [2Jb c");
+        assert_eq!(plain("a\u{202e}b\u{2066}c"), "a b c");
+        assert_eq!(plain_lines("a\u{1b}[2J\nb\u{9b}"), "a [2J\nb ");
         let long = shortened(&"ü".repeat(100));
         assert_eq!((long.chars().count(), long.ends_with('…')), (WIDTH_MAX, true));
     }
