@@ -78,7 +78,12 @@ async fn jobs_of_listeners_say_what_they_are_and_are_found_by_it() {
     assert_eq!(heard.search("jobs", json!({"listenerEventType": {"$in": ["END", "UNSPECIFIED"]}})).len(), 2);
 
     let after = heard.activate("after");
-    heard.complete(&after, json!({}));
+    let failure = format!("/v2/jobs/{}/failure", after["jobKey"].as_str().expect("a key"));
+    heard.connection.done("POST", &failure, r#"{"retries":0,"errorMessage":"dumb"}"#);
     let path = format!("/v2/process-instances/{}", heard.instance);
+    heard.connection.tell("POST", &format!("{path}/incident-resolution"), "");
+    let after = heard.activate("after");
+    assert_eq!(after["retries"], 1, "the resolution of all incidents gives it another try");
+    heard.complete(&after, json!({}));
     assert_eq!(heard.connection.tell("GET", &path, "")["state"], "COMPLETED");
 }

@@ -90,6 +90,37 @@ fn definition(connection: &mut Connection) -> String {
     keys(&search(connection, "process-definitions", &json!({})), "processDefinitionKey").remove(0)
 }
 
+/// A cursor holds what was sorted by, and must come back however long that is.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_sorted_by_long_texts_has_pages_too() {
+    let (server, _data) = start(&["--partitions", "2"]).await;
+    let mut worker = server.client().await;
+    let mut connection = Connection::open(&server);
+    for _ in 0..4 {
+        create(&mut connection, &json!({"long": "y".repeat(20_000)}));
+    }
+    let mut jobs = Vec::new();
+    while jobs.len() < 4 {
+        jobs.extend(activate(&mut worker, poll("work", LONG_POLL)).await);
+    }
+    for (job, first) in jobs.iter().zip(["b", "a", "d", "c"]) {
+        let body = json!({"retries": 0, "errorMessage": format!("{first}{}", "x".repeat(20_000))}).to_string();
+        connection.done("POST", &format!("/v2/jobs/{}/failure", job.key), &body);
+    }
+    for (what, field) in [("jobs", "errorMessage"), ("incidents", "errorMessage"), ("variables", "value")] {
+        let (mut seen, mut after) = (Vec::new(), Value::Null);
+        loop {
+            let body = json!({"sort": [{"field": field, "order": "DESC"}], "page": {"limit": 1, "after": after}});
+            let found = search(&mut connection, what, &body);
+            let Some(item) = found["items"].as_array().and_then(|items| items.first()) else { break };
+            seen.push(item[field].as_str().expect("a text").chars().next());
+            after = found["page"]["endCursor"].clone();
+        }
+        let expected = if what == "variables" { ['"'; 4] } else { ['d', 'c', 'b', 'a'] };
+        assert_eq!(seen, expected.map(Some), "{what}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pages_go_both_ways_over_all_partitions() {
     let (server, _data) = start(&["--partitions", "3"]).await;

@@ -3,7 +3,7 @@
 use super::condition::Value;
 use super::entity::Kind;
 
-/// No cursor is longer. Long texts that are sorted by make one that is; then it cannot be used to go on.
+/// No cursor is longer: of long texts, only the beginning is sorted by.
 const TEXT_BYTES_MAX: usize = 16 << 10;
 
 /// Which way from a cursor.

@@ -112,7 +112,7 @@ pub static VARIABLES: Entity = Entity {
 pub static VARIABLE: Entity = Entity { fields: OF_VARIABLES.split_last().expect("fields").1, ..VARIABLES };
 
 static OF_VARIABLES: [Field; 8] = [
-    field("value", "r.value", Kind::Value).required(),
+    field("value", "r.value", Kind::Value).required().long(),
     field("name", "r.name", Kind::Text).required(),
     of_definition("tenantId", "d.tenant_id", Kind::Text, "tenant_id"),
     field("variableKey", "r.key", Kind::Key).required(),
@@ -134,12 +134,12 @@ pub static JOBS: Entity = Entity {
     fields: &[
         shown("customHeaders", "r.custom_headers", Kind::Object),
         field("deadline", "r.deadline", Kind::Instant),
-        field("deniedReason", "r.denied_reason", Kind::Text),
+        field("deniedReason", "r.denied_reason", Kind::Text).long(),
         of_element("elementId", "e.element_id", Kind::Text, "element_id"),
         field("elementInstanceKey", "r.element_instance_key", Kind::Key).required(),
         field("endTime", "r.end_time", Kind::Instant),
         field("errorCode", "r.error_code", Kind::Text),
-        field("errorMessage", "r.error_message", Kind::Text),
+        field("errorMessage", "r.error_message", Kind::Text).long(),
         field("hasFailedWithRetriesLeft", "(r.has_failed_with_retries_left > 0)", Kind::Boolean),
         field("isDenied", "(r.is_denied > 0)", Kind::Boolean),
         field("jobKey", "r.key", Kind::Key).required(),
@@ -173,7 +173,7 @@ pub static INCIDENTS: Entity = Entity {
     fields: &[
         of_element_definition("processDefinitionId", "d.id", Kind::Text, "d.id"),
         field("errorType", "r.error_type", Kind::Enumeration(ERROR_TYPES)).required(),
-        field("errorMessage", "r.error_message", Kind::Text).required(),
+        field("errorMessage", "r.error_message", Kind::Text).required().long(),
         of_element("elementId", "e.element_id", Kind::Text, "element_id"),
         field("creationTime", "r.creation_time", Kind::Instant).required(),
         field("state", "r.state", Kind::Enumeration(INCIDENT_STATES)).required(),

@@ -104,6 +104,8 @@ pub struct Field {
     pub is_answered: bool,
     /// Whether each row has a value.
     pub(crate) is_required: bool,
+    /// Whether values may be long texts, of which only the beginning is sorted by.
+    pub(crate) is_long: bool,
 }
 
 impl Field {
@@ -120,6 +122,11 @@ impl Field {
     /// Each row has a value.
     pub(crate) const fn required(self) -> Field {
         Field { is_required: true, ..self }
+    }
+
+    /// Values may be long.
+    pub(crate) const fn long(self) -> Field {
+        Field { is_long: true, ..self }
     }
 
     pub(crate) const fn unsorted(self) -> Field {
@@ -142,7 +149,8 @@ impl Field {
 
 /// A field with a column that can be filtered and sorted by.
 pub(crate) const fn field(name: &'static str, sql: &'static str, kind: Kind) -> Field {
-    Field { name, sql, kind, filter: Filter::Column, is_sortable: true, is_answered: true, is_required: false }
+    let filter = Filter::Column;
+    Field { name, sql, kind, filter, is_sortable: true, is_answered: true, is_required: false, is_long: false }
 }
 
 /// What is answered and nothing else.

@@ -271,7 +271,7 @@ impl Search {
         let is_backward = self.is_backward();
         let mut statement = Sql::of("SELECT ");
         for sort in &self.sort {
-            statement.push(sort.field.sql).push(", ");
+            statement.push(&sorted_by(sort.field)).push(", ");
         }
         statement.push(entity.key).push(" FROM ").push(&dialect.words(entity.from)).push(" WHERE ").append(condition);
         if let Page::At(_, cursor) = &self.page {
@@ -281,7 +281,7 @@ impl Search {
         statement.push(" ORDER BY ");
         for sort in self.sort.iter().filter(|sort| !sort.field.is_constant()) {
             let grows = sort.descending == is_backward;
-            statement.push(sort.field.sql).push(match (grows, sort.field.is_required) {
+            statement.push(&sorted_by(sort.field)).push(match (grows, sort.field.is_required) {
                 (true, true) => ", ",
                 (false, true) => " DESC, ",
                 (true, false) => " NULLS FIRST, ",
@@ -347,9 +347,20 @@ impl Search {
     }
 }
 
+/// Of a text that may be long, so many characters are sorted by: cursors hold them, and so do all rows before a page.
+const SORTED_CHARACTERS: usize = 100;
+
+/// What rows are sorted by.
+fn sorted_by(field: &Field) -> Cow<'static, str> {
+    match field.is_long {
+        true => format!("substr({}, 1, {SORTED_CHARACTERS})", field.sql).into(),
+        false => field.sql.into(),
+    }
+}
+
 /// What stands in cursors for a field.
 fn number_or_column(dialect: Dialect, field: &Field) -> Cow<'static, str> {
-    if field.kind == Kind::Boolean { dialect.number_of_condition(field.sql).into() } else { field.sql.into() }
+    if field.kind == Kind::Boolean { dialect.number_of_condition(field.sql).into() } else { sorted_by(field) }
 }
 
 fn compared(column: &str, operator: &str, value: &Value) -> Sql {
