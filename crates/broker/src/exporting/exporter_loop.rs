@@ -270,6 +270,7 @@ impl ExporterLoop {
         self.reader = Some(RecordReader::after(progress.log().clone(), place));
         (self.next, self.exported, self.seen) = (None, place, place);
         progress.exported.store(place.position, Ordering::Relaxed);
+        progress.forget_exported();
         Ok(())
     }
 
@@ -369,7 +370,7 @@ impl ExporterLoop {
 
     /// Counts what was exported and skipped, the last of it at `timestamp`.
     fn tell_exported(&self, exported: u64, skipped: u64, timestamp: Timestamp, clock: Timestamp) {
-        self.progress.exported_timestamp.store(timestamp, Ordering::Relaxed);
+        self.progress.note_exported(self.exported, timestamp);
         let latency = Duration::from_millis(u64::try_from(clock.saturating_sub(timestamp)).unwrap_or(0));
         self.progress.metrics.exported(exported, skipped, latency);
     }

@@ -1,5 +1,6 @@
 //! What other threads see of an exporter and one partition.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
@@ -10,6 +11,9 @@ use protocol::{PartitionId, RecordPlace, Timestamp};
 
 use crate::metrics::ExporterMetrics;
 use crate::record_log::{Gap, RecordLog};
+
+/// Of so many records that an exporter took and has not acknowledged, it is known when they happened.
+const PENDING_MAX: usize = 1_000;
 
 /// What an exporter is doing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +75,8 @@ pub struct ExporterPosition {
     /// How many records there are behind the last one that it has acknowledged. Positions would not tell: they leave some out, and
     /// many where another life of the data begins.
     pub lag_records: u64,
-    /// Time since the record happened that it took or refused last; 0 when it has acknowledged everything.
+    /// Time since the oldest record happened that it has taken and not acknowledged, or, if there is none, since the last one that it
+    /// took or refused; 0 when it has acknowledged everything.
     pub lag_milliseconds: u64,
     /// How many records were missing where it came by, since the start of the node.
     pub missing_records: u64,
@@ -121,7 +126,9 @@ pub struct ExporterProgress {
     pub(super) state: Mutex<ExporterState>,
     pub(super) exported: AtomicU64,
     /// When the record happened that was exported or tried last; at first the start of the node.
-    pub(super) exported_timestamp: AtomicI64,
+    exported_timestamp: AtomicI64,
+    /// Of the records that it took and has not acknowledged, some, with the time at which they happened.
+    pending: Mutex<VecDeque<(RecordPlace, Timestamp)>>,
     /// Counts the calls, above two bits that name the present one, below which is one bit for whether there is one.
     calls: AtomicU64,
     /// The call that is watched.
@@ -153,6 +160,7 @@ impl ExporterProgress {
             controller: Controller::new(kept, wake),
             state: Mutex::new(ExporterState::Opening),
             exported_timestamp: AtomicI64::new(now),
+            pending: Mutex::default(),
             calls: AtomicU64::new(0),
             seen: Mutex::new(Seen { calls: 0, since: Duration::ZERO }),
             stuck: Mutex::new(None),
@@ -255,10 +263,41 @@ impl ExporterProgress {
         *noted = Some((gap, sentence));
     }
 
+    /// What it has taken up to a place, or tried to, happened at this time.
+    pub(super) fn note_exported(&self, place: RecordPlace, timestamp: Timestamp) {
+        self.exported_timestamp.store(timestamp, Ordering::Relaxed);
+        let mut pending = self.pending.lock();
+        if pending.back().is_some_and(|(last, _)| *last >= place) {
+            return;
+        }
+        if pending.len() == PENDING_MAX {
+            // They become half as dense.
+            let mut number = 0;
+            pending.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+        }
+        pending.push_back((place, timestamp));
+    }
+
+    /// It is opened, and takes again what comes behind its place.
+    pub(super) fn forget_exported(&self) {
+        self.pending.lock().clear();
+    }
+
+    fn pending_since(&self, acknowledged: RecordPlace) -> Option<Timestamp> {
+        let mut pending = self.pending.lock();
+        while pending.front().is_some_and(|(place, _)| *place <= acknowledged) {
+            pending.pop_front();
+        }
+        pending.front().map(|(_, timestamp)| *timestamp)
+    }
+
     /// How the exporter is doing at the time `now`.
     pub fn position(&self, now: Timestamp) -> ExporterPosition {
         let (acknowledged, last) = (self.acknowledged(), self.log.last_place());
-        let since = self.exported_timestamp.load(Ordering::Relaxed);
+        let since = self.pending_since(acknowledged).unwrap_or_else(|| self.exported_timestamp.load(Ordering::Relaxed));
         let lag = if acknowledged < last { now.saturating_sub(since) } else { 0 };
         let stuck = self.stuck.lock().map(|(call, since)| {
             ExporterState::Stuck(format!("It has not come back from {} for {} s.", call.name(), since.as_secs()))

@@ -6,7 +6,7 @@ use exporters::{Controller, Delivery, Opening, PartitionExporter, RecordKind, Re
 use parking_lot::Mutex;
 use protocol::{
     Command, CommandBatch, IncarnationIntent, IncarnationValue, Key, PartitionId, Payload, ProcessInstanceIntent,
-    Record, RecordPlace, Subject, VariableIntent, VariableValue,
+    Record, RecordPlace, Subject, Timestamp, VariableIntent, VariableValue,
 };
 
 use super::exporter_loop::TURN_RECORDS;
@@ -131,19 +131,23 @@ fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
 
 fn write_of(writer: &mut RecordWriter, intent: VariableIntent, positions: impl IntoIterator<Item = u64>) {
     for position in positions {
-        let value = VariableValue {
-            name: "amount".into(),
-            value: "12.5".into(),
-            scope_key: Key::NONE,
-            process_instance_key: Key::NONE,
-            process_definition_key: Key::NONE,
-            bpmn_process_id: "order".into(),
-            tenant_id: protocol::DEFAULT_TENANT.into(),
-        };
-        let payload = Payload::Variable(intent, Box::new(value));
-        writer.append(&Record { source_position: 1, ..Record::event(position, 1, Key::NONE, payload) });
+        writer.append(&record(intent, position, 1));
     }
     writer.flush().expect("the disk has room");
+}
+
+fn record(intent: VariableIntent, position: u64, timestamp: Timestamp) -> Record {
+    let value = VariableValue {
+        name: "amount".into(),
+        value: "12.5".into(),
+        scope_key: Key::NONE,
+        process_instance_key: Key::NONE,
+        process_definition_key: Key::NONE,
+        bpmn_process_id: "order".into(),
+        tenant_id: protocol::DEFAULT_TENANT.into(),
+    };
+    let payload = Payload::Variable(intent, Box::new(value));
+    Record { source_position: 1, ..Record::event(position, timestamp, Key::NONE, payload) }
 }
 
 fn records(directory: &Path) -> (Arc<RecordLog>, RecordWriter) {
@@ -380,6 +384,30 @@ fn skipped_records_are_acknowledged_when_nothing_before_them_is_kept_back() {
     write(&mut writer, 1..=5);
     director.turn(START, 0);
     assert_eq!((acknowledged(&director), director.progress().position(0).lag_records), (5, 0));
+}
+
+#[test]
+fn the_lag_is_the_age_of_the_oldest_record_that_is_not_acknowledged() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = records(directory.path());
+    let (mut director, told) = director(directory.path(), &log);
+    told.lock().delay = SECOND * 60;
+    let lag = |director: &ExporterLoop, now: Timestamp| director.progress().position(now).lag_milliseconds;
+    let mut write = |position: u64, timestamp: Timestamp| {
+        writer.append(&record(VariableIntent::Created, position, timestamp));
+        writer.flush().expect("the disk has room");
+    };
+    write(1, 1_000);
+    director.turn(START, 0);
+    assert_eq!(lag(&director, 1_500), 500);
+    write(2, 50_000);
+    director.turn(SECOND, 0);
+    assert_eq!(lag(&director, 61_000), 60_000, "it still has the first one");
+    director.turn(SECOND * 60, 0);
+    assert_eq!((acknowledged(&director), lag(&director, 70_000)), (2, 0));
+    write(3, 80_000);
+    director.turn(SECOND * 61, 0);
+    assert_eq!(lag(&director, 80_007), 7);
 }
 
 #[test]

@@ -90,7 +90,7 @@ const GAUGES: &[(&str, &str)] = &[
     ("osmia_exporter_lag_records", "Records behind the last one that an exporter has acknowledged."),
     (
         "osmia_exporter_lag_seconds",
-        "Age of the record that an exporter took or refused last; 0 when it has acknowledged all.",
+        "Age of the oldest record that an exporter has taken or refused and not acknowledged; 0 when it has acknowledged all.",
     ),
     ("osmia_gateway_unread_answers_bytes", "Bytes of answers that wait for clients to read them."),
     ("osmia_job_streams_blocked", "Streams that have used up their credit: their clients are slow."),
