@@ -307,20 +307,29 @@ fn migration_of_level_6(partition: &mut Partition) {
     partition.create("before", "{}", ProcessInstanceCreationIntent::Create);
     let instance = partition.instance;
     partition.deploy("after.bpmn", model("after", "other", "job").as_bytes());
-    let definition = partition.records.iter().rev().find_map(|record| match &record.payload {
+    let definition = newest_definition(partition);
+    migrate(partition, instance, definition, &[("ad", "other"), ("task", "job")]);
+}
+
+/// The process that was deployed last.
+fn newest_definition(partition: &Partition) -> Key {
+    let created = |record: &Record| match &record.payload {
         Payload::Process(ProcessIntent::Created, value) => Some(value.metadata.process_definition_key),
         _ => None,
-    });
-    let mapping = [("ad", "other"), ("task", "job")];
+    };
+    partition.records.iter().rev().find_map(created).unwrap_or(Key::NONE)
+}
+
+/// An instance goes on in another definition.
+fn migrate(partition: &mut Partition, instance: Key, definition: Key, mapping: &[(&str, &str)]) {
+    let instruction = |(from, to): &(&str, &str)| MigrationMappingInstruction {
+        source_element_id: (*from).into(),
+        target_element_id: (*to).into(),
+    };
     let value = ProcessInstanceMigrationValue {
         process_instance_key: instance,
-        target_process_definition_key: definition.unwrap_or(Key::NONE),
-        mapping_instructions: mapping
-            .map(|(from, to)| MigrationMappingInstruction {
-                source_element_id: from.into(),
-                target_element_id: to.into(),
-            })
-            .into(),
+        target_process_definition_key: definition,
+        mapping_instructions: mapping.iter().map(instruction).collect(),
         tenant_id: TENANT.into(),
     };
     let payload = Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::new(value));

@@ -294,8 +294,6 @@ pub(crate) fn check(configuration: &Configuration) -> Outcome {
     if let Some(tls) = &configuration.tls {
         tls.check()?;
     }
-    let [grpc_address, http_address] = client_addresses(configuration)?;
-    gateway::check_addresses(grpc_address, http_address)?;
     broker::check_data_directory(&options)?;
     Ok(())
 }

@@ -244,6 +244,14 @@ mod tests {
         assert!(checked(&[("host", "no host")]).unwrap_err().contains("The host 'no host' is not known"));
     }
 
+    /// They are checked for the next start while the node of the present one runs.
+    #[test]
+    fn a_port_that_somebody_listens_on_is_no_mistake() {
+        let other = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let port = other.local_addr().expect("bound").port().to_string();
+        assert_eq!(checked(&[("host", "127.0.0.1"), ("grpc-port", &port)]), Ok(()));
+    }
+
     #[test]
     fn partitions_that_the_data_does_not_have_are_refused() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -6,7 +6,7 @@ use engine::FeatureLevel;
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 
-use super::at;
+use super::{at, migrate, newest_definition};
 use crate::support::{Partition, TENANT};
 
 /// One rule after the other, each with a process of its own.
@@ -185,21 +185,8 @@ fn migrate_a_condition(partition: &mut Partition) {
     let instance = partition.instance;
     complete(partition, "work", JobValue::default());
     deploy(partition, &model("target", "= x > 2"));
-    let definition = partition.records.iter().rev().find_map(|record| match &record.payload {
-        Payload::Process(ProcessIntent::Created, value) => Some(value.metadata.process_definition_key),
-        _ => None,
-    });
-    let value = ProcessInstanceMigrationValue {
-        process_instance_key: instance,
-        target_process_definition_key: definition.expect("it is deployed"),
-        mapping_instructions: vec![MigrationMappingInstruction {
-            source_element_id: "wait".into(),
-            target_element_id: "wait".into(),
-        }],
-        tenant_id: TENANT.into(),
-    };
-    let migrate = Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::new(value));
-    partition.submit(instance, migrate);
+    let definition = newest_definition(partition);
+    migrate(partition, instance, definition, &[("wait", "wait")]);
     for variables in ["{\"x\":2}", "{\"x\":3}"] {
         let value = VariableDocumentValue {
             scope_key: instance,

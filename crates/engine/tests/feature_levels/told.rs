@@ -4,7 +4,7 @@ use engine::FeatureLevel;
 use model_builder::ProcessBuilder;
 use protocol::*;
 
-use super::at;
+use super::{at, migrate, newest_definition};
 use crate::support::{Partition, TENANT};
 
 const DECISION: &str = "<definitions xmlns=\"https://www.omg.org/spec/DMN/20191111/MODEL/\" id=\"g\" name=\"G\" namespace=\"n\">\
@@ -15,11 +15,7 @@ fn deploy(partition: &mut Partition, id: &str) -> Key {
     let model = ProcessBuilder::new(id).start("start").called_decision("decide", "d", "x");
     let model = model.service_task("work", "work").receive_task("wait", "m", "= \"k\"").end("end");
     partition.deploy("p.bpmn", model.to_xml().as_bytes());
-    let created = |record: &Record| match &record.payload {
-        Payload::Process(ProcessIntent::Created, value) => Some(value.metadata.process_definition_key),
-        _ => None,
-    };
-    partition.records.iter().rev().find_map(created).expect("it is deployed")
+    newest_definition(partition)
 }
 
 fn fails(partition: &mut Partition, retries: i32) {
@@ -56,17 +52,7 @@ pub(super) fn history(level: FeatureLevel) -> Partition {
     partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
     partition.activate("work", 1);
     partition.job(job, JobIntent::Complete, JobValue::default());
-    let value = ProcessInstanceMigrationValue {
-        process_instance_key: instance,
-        target_process_definition_key: after,
-        mapping_instructions: vec![MigrationMappingInstruction {
-            source_element_id: "wait".into(),
-            target_element_id: "wait".into(),
-        }],
-        tenant_id: TENANT.into(),
-    };
-    let migrate = Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrate, Box::new(value));
-    partition.submit(instance, migrate);
+    migrate(&mut partition, instance, after, &[("wait", "wait")]);
     let message = MessageValue {
         name: "m".into(),
         correlation_key: "k".into(),

@@ -149,8 +149,7 @@ impl Shared {
         let (body, _) = self.receive(taken, caller).await?;
         Object::read(&body)?.finish()?;
         self.searcher.wait_until_folded(&self.executor.acknowledged.positions()).await;
-        // All that an instance called is on its partition.
-        // Those that there are now: what is resolved without a change of its cause becomes an incident again, with a new key.
+        // Those that there are now, all of them on the partition of the instance: what is resolved without a change of its cause becomes an incident again, with a new key.
         let up_to = self.searcher.newest_incident(key).await?.unwrap_or_default();
         let (mut behind, mut newest) = (0, None);
         loop {

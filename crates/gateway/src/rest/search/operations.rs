@@ -295,25 +295,29 @@ impl Searcher {
         behind: i64,
         up_to: i64,
     ) -> Result<Vec<ActiveIncident>, Problem> {
-        self.incidents_of(key, [Test::Greater(Value::Integer(behind)), Test::LessOrEqual(Value::Integer(up_to))], false)
-            .await
+        self.incidents_of(
+            key,
+            vec![Test::Greater(Value::Integer(behind)), Test::LessOrEqual(Value::Integer(up_to))],
+            false,
+        )
+        .await
     }
 
     /// The key of the newest one of them.
     pub(in crate::rest) async fn newest_incident(&self, key: i64) -> Result<Option<i64>, Problem> {
-        let newest = self.incidents_of(key, [Test::Exists(true), Test::Exists(true)], true).await?;
+        let newest = self.incidents_of(key, Vec::new(), true).await?;
         Ok(newest.first().map(|incident| incident.incident_key))
     }
 
     /// Active incidents whose keys pass tests; of the newest ones the first alone.
-    async fn incidents_of(&self, key: i64, tests: [Test; 2], newest: bool) -> Result<Vec<ActiveIncident>, Problem> {
+    async fn incidents_of(&self, key: i64, tests: Vec<Test>, newest: bool) -> Result<Vec<ActiveIncident>, Problem> {
         let owner = by_key(&PROCESS_INSTANCES, key);
         let is = |name: &str, tests: Vec<Test>| INCIDENTS.field(name).map(|field| Condition::Is(field, tests));
         let active = i64::try_from(
             readmodel::enumerations::INCIDENT_STATES.iter().position(|state| *state == "ACTIVE").unwrap_or_default(),
         )
         .unwrap_or_default();
-        let conditions = [is("state", vec![Test::Equal(Value::Integer(active))]), is("incidentKey", tests.into())];
+        let conditions = [is("state", vec![Test::Equal(Value::Integer(active))]), is("incidentKey", tests)];
         let conditions = [Condition::OfInstance(key)].into_iter().chain(conditions.into_iter().flatten());
         let mut search = Search::new(&INCIDENTS, Condition::All(conditions.collect()));
         search.partition = Key::from_raw(key).partition();
