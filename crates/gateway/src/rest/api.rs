@@ -183,6 +183,7 @@ impl Shared {
         begin: Instant,
     ) -> Response<ApiBody> {
         let (parts, body) = request.into_parts();
+        let mut body = Some(body);
         let path = parts.uri.path();
         let (route, answered) = match self.routes.find(method(&parts.method), path) {
             Found::Operation(route, parameters) => {
@@ -191,6 +192,7 @@ impl Shared {
                     _ if version == Version::HTTP_11 && !headers.contains_key(HOST) => Err(no_host().into()),
                     Some(existing) => {
                         let query = parts.uri.query().unwrap_or_default();
+                        let body = &mut body;
                         self.operate(Taken { existing, headers, version, parameters, query, body, start }, caller).await
                     }
                     None => Err(not_yet(route).into()),
@@ -208,6 +210,9 @@ impl Shared {
                 (None, found.ok_or_else(|| nothing(&parts.method, path)))
             }
         };
+        if let Some(unread) = body.filter(|body| reception::is_under_way(&parts.headers, parts.version, body)) {
+            reception::discard(self.intake.receive(unread, caller.gate.arrival(false))).await;
+        }
         let response =
             answered.unwrap_or_else(|problem| consistency::reached(response::problem(&problem, path), problem.at));
         let response = compression::compress(&parts.headers, response).await;
@@ -217,14 +222,17 @@ impl Shared {
 
     /// Waits for the body of a request, and for its turn if it starts work.
     pub(super) async fn receive(&self, taken: Taken<'_>, caller: &Caller) -> Result<(Bytes, Option<Start>), NoAnswer> {
-        reception::check(taken.headers, taken.existing.body_kind(), !taken.body.is_end_stream())?;
+        let has_body = taken.body.as_ref().is_some_and(|body| !body.is_end_stream());
+        reception::check(taken.headers, taken.existing.body_kind(), has_body)?;
         let is_start = taken.existing.is_start();
         let start = match taken.start {
             None if is_start => Some(self.turn(taken.version, caller).await?),
             start => start,
         };
         let arrival = caller.gate.arrival(is_start);
-        let body = reception::read(self.intake.receive(taken.body, arrival)).await?;
+        // Nobody else takes it.
+        let Some(body) = taken.body.take() else { return Ok((Bytes::new(), start)) };
+        let body = reception::read(self.intake.receive(body, arrival)).await?;
         Ok((body, start))
     }
 
@@ -255,7 +263,8 @@ pub(super) struct Taken<'a> {
     version: Version,
     pub parameters: Parameters<'a>,
     pub query: &'a str,
-    body: Incoming,
+    /// What is left here is discarded.
+    body: &'a mut Option<Incoming>,
     /// Its place among what is to be started, if it has one already.
     start: Option<Start>,
 }

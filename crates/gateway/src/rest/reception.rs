@@ -3,16 +3,16 @@
 use std::pin::Pin;
 
 use http_body::Body;
-use hyper::StatusCode;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, HeaderMap};
+use hyper::{StatusCode, Version};
 
 use super::problem::Problem;
 use crate::MESSAGE_BYTES_MAX;
 use crate::intake::{ArrivalError, Arriving};
 use crate::outcome::Failure;
 
-/// A body that is too large is read up to here: a client that is still sending would find its connection closed before it
+/// A body that is too large, or that nobody wants, is read up to here: a client that is still sending would find its connection closed before it
 /// reads why.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
@@ -44,7 +44,7 @@ pub(super) enum NotTaken {
 /// # Errors
 /// When it would be nothing that can be used.
 pub(super) fn check(headers: &HeaderMap, kind: Kind, has_body: bool) -> Result<(), Problem> {
-    let length = headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    let length = length(headers);
     // Who expects to be told before sending has not begun.
     let bytes_max = if headers.contains_key(EXPECT) { MESSAGE_BYTES_MAX } else { DISCARDED_BYTES_MAX };
     if length.is_some_and(|length| length > bytes_max as u64) {
@@ -62,6 +62,10 @@ pub(super) fn check(headers: &HeaderMap, kind: Kind, has_body: bool) -> Result<(
         None | Some("identity") => Ok(()),
         Some(encoding) => Err(unsupported(format!("Content-Encoding '{encoding}' is not supported. Send it plain."))),
     }
+}
+
+fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
 /// JSON is in UTF-8. What a form says about its characters means nothing, because its files are not texts.
@@ -87,6 +91,26 @@ fn too_large() -> Problem {
         "The request body is larger than the limit of {MESSAGE_BYTES_MAX} bytes. Send less at once, for example fewer or smaller variables."
     );
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+}
+
+/// Whether a client is sending a body that it ends before it reads an answer, and that is worth reading for that. Over HTTP/2 it is
+/// told to stop, and who expects to be told before sending has not begun.
+pub(super) fn is_under_way(headers: &HeaderMap, version: Version, body: &Incoming) -> bool {
+    version < Version::HTTP_2
+        && !headers.contains_key(EXPECT)
+        && length(headers).is_none_or(|length| length <= DISCARDED_BYTES_MAX as u64)
+        && !body.is_end_stream()
+}
+
+/// Reads a body that nobody wants, as far as one that is too large is read.
+pub(super) async fn discard(mut body: Arriving<Incoming>) {
+    let mut discarded = 0;
+    while let Some(Ok(frame)) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+        discarded += frame.data_ref().map_or(0, Bytes::len);
+        if discarded > DISCARDED_BYTES_MAX {
+            break;
+        }
+    }
 }
 
 /// Waits for the whole body.

@@ -196,6 +196,27 @@ async fn what_is_too_large_is_refused_before_it_is_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_sends_much_that_nobody_wants_is_told_why_and_may_go_on() {
+    let (server, _data) = start(&[]).await;
+    let much = " ".repeat(8 << 20);
+    for (path, content, status) in [
+        ("/v2/nothing", JSON, 404),
+        ("/v2/topology", JSON, 405),
+        ("/v2/process-instances", "text/plain", 415),
+        ("/v2/resources/search", JSON, 501),
+    ] {
+        let mut connection = Connection::open(&server);
+        connection.send(&format!(
+            "POST {path} HTTP/1.1\r\nHost: o\r\nContent-Type: {content}\r\nContent-Length: {}\r\n\r\n",
+            much.len()
+        ));
+        connection.send(&much);
+        assert_eq!(connection.read(true).problem(path).0, status, "{path}");
+        assert_eq!(connection.ask("GET", "/v2/status", "").status, 204, "{path}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_request_ends_the_connection() {
     let (server, _data) = start(&[]).await;
     for text in
