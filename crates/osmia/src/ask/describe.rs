@@ -38,19 +38,20 @@ impl Question for Describe {
             "job" => Some("jobKey"),
             _ => None,
         };
-        let incidents = match by {
+        let (incidents, has_more_incidents) = match by {
             Some(field) => {
                 let mut conditions = Map::new();
                 conditions.insert(field.to_owned(), json!(self.key.to_string()));
                 conditions.insert("state".to_owned(), json!("ACTIVE"));
-                rest.all("incidents", &Value::Object(conditions), INCIDENTS_MAX)?.0
+                rest.all("incidents", &Value::Object(conditions), INCIDENTS_MAX)?
             }
-            None if kind == "incident" && found["state"] == "ACTIVE" => vec![found.clone()],
-            None => Vec::new(),
+            None if kind == "incident" && found["state"] == "ACTIVE" => (vec![found.clone()], false),
+            None => (Vec::new(), false),
         };
         let told: Vec<Value> = incidents.iter().map(with_advice).collect();
         let mut lines = fields(kind, self.key, &found);
-        let mut json = json!({ "kind": kind, "item": found, "incidents": told });
+        let mut json =
+            json!({ "kind": kind, "item": found, "incidents": told, "hasMoreIncidents": has_more_incidents });
         match kind {
             "process instance" => {
                 let instance = Instance::load(rest, found)?;

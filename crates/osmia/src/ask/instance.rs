@@ -34,6 +34,8 @@ pub(super) struct Instance {
     pub has_more: bool,
     /// Incidents of elements that are not among these.
     pub other_incidents: Vec<Value>,
+    /// Whether there are more incidents than these.
+    pub has_more_incidents: bool,
 }
 
 /// The elements of a process instance in the order of their keys, and whether there are more. Of very many those that are active
@@ -72,7 +74,8 @@ impl Instance {
         let active = json!({ "processInstanceKey": value["processInstanceKey"], "state": "ACTIVE" });
         let (elements, has_more) = elements(rest, &of, &active)?;
         let scopes = scopes(rest, &elements)?;
-        let mut incidents = by_element(rest.all("incidents", &active, INCIDENTS_MAX)?.0);
+        let (incidents, has_more_incidents) = rest.all("incidents", &active, INCIDENTS_MAX)?;
+        let mut incidents = by_element(incidents);
         let mut waits = by_element(rest.all("element-instances/wait-states", &of, ELEMENTS_MAX)?.0);
         let created = json!({ "processInstanceKey": value["processInstanceKey"], "state": "CREATED" });
         let mut tasks = by_element(rest.all("user-tasks", &created, ELEMENTS_MAX)?.0);
@@ -87,13 +90,15 @@ impl Instance {
             };
             let mut contents = inner.remove(&key).unwrap_or_default();
             contents.reverse();
-            let waiting = waits.remove(&key).unwrap_or_default().iter().map(wait).collect::<Vec<_>>();
             let with_people = tasks.remove(&key).unwrap_or_default();
+            let mut waiting = waits.remove(&key).unwrap_or_default();
+            // The task itself says more.
+            waiting.retain(|wait| with_people.is_empty() || wait["details"]["waitStateType"] != "USER_TASK");
             let element = Element {
                 inner: contents,
                 called,
                 incidents: incidents.remove(&key).unwrap_or_default(),
-                waits: waiting.into_iter().chain(with_people.iter().map(task)).collect(),
+                waits: waiting.iter().map(wait).chain(with_people.iter().map(task)).collect(),
                 value: element,
             };
             match scopes.get(&key) {
@@ -103,7 +108,7 @@ impl Instance {
         }
         outermost.reverse();
         let other_incidents = incidents.into_values().flatten().collect();
-        Ok(Instance { value, elements: outermost, has_more, other_incidents })
+        Ok(Instance { value, elements: outermost, has_more, other_incidents, has_more_incidents })
     }
 
     /// The state that it is in, as the API has it.
@@ -116,6 +121,7 @@ impl Instance {
         let mut told = self.value.clone();
         told["elements"] = self.elements.iter().map(Element::json).collect();
         told["hasMoreElements"] = json!(self.has_more);
+        told["hasMoreIncidents"] = json!(self.has_more_incidents);
         told
     }
 
@@ -138,6 +144,11 @@ impl Instance {
             lines.push(format!("{:indentation$}There are more elements than these {ELEMENTS_MAX}.", ""));
         }
         lines.extend(self.other_incidents.iter().flat_map(|incident| incident_lines(incident, indentation)));
+        if self.has_more_incidents {
+            let more = "There are more incidents than these";
+            let key = part("processInstanceKey");
+            lines.push(format!("{:indentation$}{more} {INCIDENTS_MAX}: osmia incidents --instance {key}", ""));
+        }
         lines
     }
 
@@ -246,6 +257,7 @@ pub(super) fn wait(wait: &Value) -> String {
             None => format!("message {}", part("messageName")),
         },
         Some("TIMER") => format!("the time {}", part("dueDate")),
+        Some("USER_TASK") => format!("user task {}", part("taskKey")),
         Some("SIGNAL") => format!("signal {}", part("signalName")),
         Some("CONDITION") => format!("the condition {}", part("expression")),
         Some(other) => format!("{} {details}", other.to_lowercase()),
