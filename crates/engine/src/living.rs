@@ -13,7 +13,8 @@ use protocol::{
     Command, ConditionalSubscriptionIntent, DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsValue,
     FormIntent, FormValue, GlobalListenerIntent, IncidentIntent, JobIntent, Key, MessageStartEventSubscriptionIntent,
     PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent, ProcessMessageSubscriptionIntent,
-    ProcessValue, Record, RecordPlace, TimerIntent, Timestamp, UserTaskIntent, VariableIntent, VariableValue,
+    ProcessValue, Record, RecordPlace, SignalSubscriptionIntent, TimerIntent, Timestamp, UserTaskIntent,
+    VariableIntent, VariableValue,
 };
 
 use crate::element_path::{self, LastPath};
@@ -47,6 +48,7 @@ enum Stage {
     StartSubscriptions(Behind<(i64, Arc<str>)>),
     Timers(Behind<i64>),
     Conditions(Behind<(i64, i64)>),
+    Signals(Behind<(i64, i64)>),
     Over,
 }
 
@@ -253,6 +255,14 @@ impl Teller<'_> {
                     0
                 })
             }
+            waiting => self.tell_waiting(waiting),
+        }
+    }
+
+    /// What is waited for beside messages.
+    fn tell_waiting(&mut self, stage: Stage) -> Stage {
+        let tables = &self.state.tables;
+        match stage {
             Stage::Timers(behind) => {
                 stage!(&tables.timers, behind, Timers, Stage::Conditions(None), |key, row| {
                     self.record(*key, None, Payload::Timer(TimerIntent::Created, Box::new(row.value.clone())));
@@ -260,11 +270,19 @@ impl Teller<'_> {
                 })
             }
             Stage::Conditions(behind) => {
-                stage!(&tables.conditional_subscriptions, behind, Conditions, Stage::Over, |key, row| {
+                stage!(&tables.conditional_subscriptions, behind, Conditions, Stage::Signals(None), |key, row| {
                     let intent = ConditionalSubscriptionIntent::Created;
                     let payload = Payload::ConditionalSubscription(intent, Box::new(row.value.clone()));
                     self.record(key.1, None, payload);
                     row.value.condition.len()
+                })
+            }
+            Stage::Signals(behind) => {
+                stage!(&tables.signal_subscriptions, behind, Signals, Stage::Over, |key, row| {
+                    let intent = SignalSubscriptionIntent::Created;
+                    let payload = Payload::SignalSubscription(intent, Box::new(row.value.clone()));
+                    self.record(key.1, None, payload);
+                    0
                 })
             }
             over => over,

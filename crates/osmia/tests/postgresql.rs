@@ -146,6 +146,8 @@ async fn searches_read_a_server_that_may_go_and_come_back() {
     let flags = ["--partitions", "2", "--read-model", "postgresql", "--read-model-url", &url];
     let server = Server::start(data.path(), &flags);
     deploy(&mut server.client().await, one_task("order", "work")).await;
+    // The tables may take long to be made.
+    while ask(&server, "POST", "/v2/process-instances/search", &json!({})).0 == 503 {}
     for number in 1..=10 {
         create(&server, number);
         assert_eq!(count(&server, "process-instances", &json!({"state": "ACTIVE"})), number as u64);

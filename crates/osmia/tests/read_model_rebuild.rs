@@ -32,17 +32,21 @@ fn order() -> Resource {
         "later",
         "<b:intermediateCatchEvent id=\"later\"><b:timerEventDefinition><b:timeDuration>P30D</b:timeDuration></b:timerEventDefinition></b:intermediateCatchEvent>",
     );
+    let signal = branch(
+        "told",
+        "<b:intermediateCatchEvent id=\"told\"><b:signalEventDefinition signalRef=\"s\"/></b:intermediateCatchEvent>",
+    );
     let call = branch(
         "call",
         "<b:callActivity id=\"call\"><b:extensionElements><z:calledElement processId=\"called\"/></b:extensionElements></b:callActivity>",
     );
     let content = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?><b:definitions xmlns:b=\"http://www.omg.org/spec/BPMN/20100524/MODEL\" \
-         xmlns:z=\"http://camunda.org/schema/zeebe/1.0\" targetNamespace=\"t\" id=\"d\"><b:message id=\"m\" name=\"payment\">\
+         xmlns:z=\"http://camunda.org/schema/zeebe/1.0\" targetNamespace=\"t\" id=\"d\"><b:signal id=\"s\" name=\"go\"/><b:message id=\"m\" name=\"payment\">\
          <b:extensionElements><z:subscription correlationKey=\"=id\"/></b:extensionElements></b:message>\
          <b:process id=\"order\" name=\"An order\" isExecutable=\"true\"><b:startEvent id=\"start\"/>\
          <b:sequenceFlow id=\"f\" sourceRef=\"start\" targetRef=\"fork\"/><b:parallelGateway id=\"fork\"/>\
-         {services}{user}{catch}{timer}{call}</b:process></b:definitions>"
+         {services}{user}{catch}{timer}{signal}{call}</b:process></b:definitions>"
     );
     Resource { name: "order.bpmn".to_owned(), content: content.into() }
 }
@@ -56,7 +60,7 @@ fn ask(server: &Server, method: &str, path: &str, body: &Value) -> Value {
 /// What searches find, by kind and key; and of each element what lives in it.
 type Found = BTreeMap<String, Value>;
 
-const KINDS: [(&str, &str, &[&str]); 9] = [
+const KINDS: [(&str, &str, &[&str]); 10] = [
     ("process-definitions", "processDefinitionKey", &[]),
     ("process-instances", "processInstanceKey", &["endDate"]),
     ("element-instances", "elementInstanceKey", &["endDate"]),
@@ -66,6 +70,8 @@ const KINDS: [(&str, &str, &[&str]); 9] = [
     ("user-tasks", "userTaskKey", &["completionDate"]),
     ("message-subscriptions", "messageSubscriptionKey", &[]),
     ("decision-definitions", "decisionDefinitionKey", &[]),
+    // Each element waits for one thing here.
+    ("element-instances/wait-states", "elementInstanceKey", &[]),
 ];
 
 /// What lives, as searches show it.
@@ -213,8 +219,8 @@ async fn what_lives_is_found_again_when_a_file_and_its_records_are_lost() {
     let begin = Instant::now();
     let before = loop {
         let found = living(&server);
-        let (subscriptions, elements) = (count(&found, "message-subscriptions"), count(&found, "element-instances"));
-        if (subscriptions, elements) == (7, 8 * 9 - 1) {
+        let (subscriptions, elements) = (count(&found, "message-subscriptions"), count(&found, "element-instances "));
+        if (subscriptions, elements) == (7, 8 * 10 - 1) {
             break found;
         }
         assert!(begin.elapsed() < Duration::from_secs(120), "{subscriptions} subscriptions, {elements} elements");
@@ -227,6 +233,7 @@ async fn what_lives_is_found_again_when_a_file_and_its_records_are_lost() {
         ("user-tasks", 8),
         ("message-subscriptions", 7),
         ("variables", 8 * 3 * 2),
+        ("element-instances/wait-states", 8 * 9 - 1),
     ] {
         assert_eq!(count(&before, kind), expected, "{kind}: {:?}", before.keys().collect::<Vec<_>>());
     }

@@ -143,6 +143,17 @@ pub(crate) struct ConditionRow {
     pub events: String,
 }
 
+/// The wait of an event for a signal; none when it is over.
+pub(crate) type SignalSubscriptionChange = Option<SignalSubscriptionRow>;
+
+#[derive(Debug)]
+pub(crate) struct SignalSubscriptionRow {
+    /// Of the instance that it belongs to, or the process instance itself.
+    pub element_instance: i64,
+    pub element_id: Text,
+    pub signal_name: Text,
+}
+
 /// What jobs are counted by: the begin of a minute, their type, and the worker.
 pub(crate) type JobGroup = (i64, Text, Text);
 
@@ -270,6 +281,7 @@ pub(crate) struct Batch {
     pub correlations: Vec<CorrelationRow>,
     pub timers: BTreeMap<i64, TimerChange>,
     pub conditions: BTreeMap<i64, ConditionChange>,
+    pub signal_subscriptions: BTreeMap<i64, SignalSubscriptionChange>,
     pub audits: BTreeMap<i64, AuditRow>,
     /// Instances and decisions by the begin of the time for which they are counted.
     pub usage: BTreeMap<i64, (i64, i64)>,
@@ -302,6 +314,7 @@ impl Batch {
             + self.correlations.len()
             + self.timers.len()
             + self.conditions.len()
+            + self.signal_subscriptions.len()
             + self.audits.len()
             + self.usage.len()
             + self.assignees.len()

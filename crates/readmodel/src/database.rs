@@ -255,14 +255,33 @@ pub(crate) enum Dialect {
 }
 
 impl Dialect {
-    /// Tables in which objects are made of fields.
+    /// Tables in which objects are made of fields, and moments (`instant_text(column)`) are told as texts.
     pub fn words(self, from: &'static str) -> std::borrow::Cow<'static, str> {
-        match self {
-            Dialect::PostgreSql if from.contains("json_object(") => {
-                from.replace("json_object(", "json_build_object(").into()
-            }
-            _ => from.into(),
+        if !from.contains("json_object(") {
+            return from.into();
         }
+        let mut parts = from.split("instant_text(");
+        let mut own = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let (column, rest) = part.split_once(')').unwrap_or((part, ""));
+            own.extend([&*self.instant_text(column), rest]);
+        }
+        match self {
+            Dialect::Sqlite => own.into(),
+            Dialect::PostgreSql => own.replace("json_object(", "json_build_object(").into(),
+        }
+    }
+
+    /// A moment as the protocol writes it; nothing for one beyond the years that a date can name.
+    fn instant_text(self, column: &str) -> String {
+        const YEAR_10000: i64 = 253_402_300_800_000;
+        let text = match self {
+            Dialect::Sqlite => format!("strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')"),
+            Dialect::PostgreSql => format!(
+                "to_char(timezone('UTC', to_timestamp({column} / 1000.0)), 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
+            ),
+        };
+        format!("CASE WHEN {column} < {YEAR_10000} THEN {text} END")
     }
 
     /// A condition as a number, which can be compared and ordered.

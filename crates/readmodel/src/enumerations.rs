@@ -61,7 +61,7 @@ pub const GLOBAL_EVENT_TYPES: Enumeration = &["all", "creating", "assigning", "u
 pub const LISTENER_SOURCES: Enumeration = &["CONFIGURATION", "API"];
 
 /// What an element instance waits for.
-pub const WAIT_STATE_TYPES: Enumeration = &["JOB", "MESSAGE", "TIMER", "CONDITION"];
+pub const WAIT_STATE_TYPES: Enumeration = &["JOB", "MESSAGE", "TIMER", "CONDITION", "SIGNAL", "USER_TASK"];
 
 /// Of elements.
 pub const ELEMENT_TYPES: Enumeration = &[

@@ -9,14 +9,17 @@ use protocol::{PartitionId, RecordPlace};
 use rusqlite::{Connection, OpenFlags};
 
 use crate::database::{Database, given};
+use crate::gate::Gate;
 use crate::migration;
 use crate::schema::{APPLICATION_ID, SCHEMA_VERSION, TABLES};
-use crate::store::Store;
+use crate::store::{LogLimits, Store};
 
 /// The write-ahead log becomes no shorter than that when it begins anew: one that a long search made long gives its room back.
 const LOG_BYTES_KEPT: u64 = 64 << 20;
 /// The pages that a writer keeps in memory, in KiB.
 const WRITER_CACHE_KIB: i64 = 8 << 10;
+/// How long somebody who is in the way of a writer is waited for.
+pub(crate) const WRITER_PATIENCE: Duration = Duration::from_secs(5);
 /// Statements that are kept prepared.
 const STATEMENTS: usize = 128;
 
@@ -103,7 +106,7 @@ fn open_checked(path: &Path, partition: PartitionId) -> Result<Store, StoreError
         let problem = format!("is of partition {of}, but it lies where that of partition {partition} belongs");
         return Err(StoreError::Other { path: path.to_owned(), problem });
     }
-    Ok(Store { database: Database::Sqlite(connection), place })
+    Ok(Store { database: Database::Sqlite(connection), place, gate: Gate::default(), log_limits: LogLimits::default() })
 }
 
 fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
@@ -112,7 +115,7 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     given::register(connection)?;
-    connection.busy_timeout(Duration::from_secs(5))?;
+    connection.busy_timeout(WRITER_PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.execute_batch(&format!(
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;

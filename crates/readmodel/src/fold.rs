@@ -11,6 +11,7 @@ mod global_listener;
 mod job;
 mod message;
 pub(crate) mod process_instance;
+mod signal;
 mod timer;
 mod usage;
 mod user_task;
@@ -36,7 +37,7 @@ const BATCH_ROWS_MAX: usize = 20_000;
 const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// What rows are made of, beside process instances and, if they are noted, their creations.
-const READ: [ValueType; 20] = [
+const READ: [ValueType; 21] = [
     ValueType::Variable,
     ValueType::Job,
     ValueType::JobBatch,
@@ -52,6 +53,7 @@ const READ: [ValueType; 20] = [
     ValueType::Purge,
     ValueType::Timer,
     ValueType::ConditionalSubscription,
+    ValueType::SignalSubscription,
     ValueType::MessageStartEventSubscription,
     ValueType::ProcessInstanceModification,
     ValueType::ProcessInstanceMigration,
@@ -176,6 +178,7 @@ impl Fold {
             Payload::Purge(PurgeIntent::Purged, _) => self.purge(database)?,
             Payload::Timer(intent, value) => self.timer(key, *intent, value),
             Payload::ConditionalSubscription(intent, value) => self.condition(key, *intent, value),
+            Payload::SignalSubscription(intent, value) => self.signal_subscription(key, *intent, value),
             Payload::MessageStartEventSubscription(intent, value) => {
                 self.message_start_event_subscription(key, timestamp, *intent, value);
             }

@@ -13,6 +13,7 @@ mod dictionary;
 pub mod enumerations;
 mod file;
 mod fold;
+mod gate;
 mod migration;
 mod model;
 mod progress;

@@ -174,6 +174,34 @@ CREATE TABLE global_listener_event(
 ) WITHOUT ROWID;
 ";
 
+/// From 6 to 7: signals that events wait for, of which those that waited before are not known; and counters of elements, which
+/// migrations of instances and incidents of processes had made wrong.
+const TO_7: &str = "
+CREATE TABLE signal_subscription(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element_id TEXT NOT NULL,
+    signal_name TEXT NOT NULL
+);
+CREATE INDEX signal_subscription_of_instance ON signal_subscription(process_instance_key);
+UPDATE element SET active = 0, incidents = 0;
+UPDATE element SET active = counted.instances FROM
+    (SELECT i.element AS element, count(*) AS instances FROM element_instance i WHERE i.state = 0 GROUP BY i.element) counted
+    WHERE element.id = counted.element;
+UPDATE element SET active = counted.instances FROM
+    (SELECT p.process_definition_key AS definition, count(*) AS instances FROM process_instance p WHERE p.state = 0
+    GROUP BY p.process_definition_key) counted
+    WHERE element.type = 1 AND element.process_definition_key = counted.definition;
+UPDATE element SET incidents = counted.incidents FROM
+    (SELECT i.element AS element, count(*) AS incidents FROM incident i WHERE i.state = 0 GROUP BY i.element) counted
+    WHERE element.type <> 1 AND element.id = counted.element;
+UPDATE element SET incidents = counted.instances FROM
+    (SELECT p.process_definition_key AS definition, count(*) AS instances FROM process_instance p WHERE p.incidents > 0
+    GROUP BY p.process_definition_key) counted
+    WHERE element.type = 1 AND element.process_definition_key = counted.definition;
+";
+
 /// Whether files of this version can be brought to the present one.
 pub(crate) fn is_known(version: i64) -> bool {
     (1..=SCHEMA_VERSION).contains(&version)
@@ -181,7 +209,7 @@ pub(crate) fn is_known(version: i64) -> bool {
 
 /// What brings tables of this version to the present one, step by step.
 pub(crate) fn steps_from(version: i64) -> impl Iterator<Item = &'static str> {
-    let steps = [(2, TO_2), (3, TO_3), (4, TO_4), (5, TO_5), (6, TO_6)];
+    let steps = [(2, TO_2), (3, TO_3), (4, TO_4), (5, TO_5), (6, TO_6), (7, TO_7)];
     steps.into_iter().filter(move |(to, _)| *to > version).map(|(_, step)| step)
 }
 
@@ -208,6 +236,9 @@ pub(crate) fn migrate(connection: &Connection, version: i64) -> rusqlite::Result
     }
     if version < 6 {
         connection.execute_batch(&format!("BEGIN; {TO_6} PRAGMA user_version = 6; COMMIT;"))?;
+    }
+    if version < 7 {
+        connection.execute_batch(&format!("BEGIN; {TO_7} PRAGMA user_version = 7; COMMIT;"))?;
     }
     Ok(())
 }
@@ -268,11 +299,12 @@ mod tests {
     }
 
     /// Files of all formats, as the versions that had them wrote them. There was none with format 3 or 4: those came with 5.
-    const KEPT: [(i64, &str); 4] = [
+    const KEPT: [(i64, &str); 5] = [
         (1, include_str!("../tests/data/format-1.sql")),
         (2, include_str!("../tests/data/format-2.sql")),
         (5, include_str!("../tests/data/format-5.sql")),
         (6, include_str!("../tests/data/format-6.sql")),
+        (7, include_str!("../tests/data/format-7.sql")),
     ];
 
     /// A file of a format with one ended instance: a kept one, or one that the steps lead to.
@@ -302,6 +334,8 @@ mod tests {
             assert_eq!(store.database.number("SELECT count(*) FROM user_task WHERE assignee = 'ann'"), done);
             let listeners = "SELECT count(*) FROM global_listener JOIN global_listener_event ON listener_key = key";
             assert_eq!(store.database.number(listeners), i64::from(version >= 6), "format {version}");
+            let signals = "SELECT count(*) FROM signal_subscription WHERE signal_name = 'go'";
+            assert_eq!(store.database.number(signals), i64::from(version >= 7), "format {version}");
             assert_eq!(store.database.number("PRAGMA user_version"), SCHEMA_VERSION);
             if version == 1 {
                 assert_eq!(store.database.number("PRAGMA auto_vacuum"), 2, "a file of format 1 learns to get shorter");
@@ -311,6 +345,32 @@ mod tests {
             file::open(directory.path(), PartitionId(1)).expect("it is of the present format now");
             assert_eq!(std::fs::read_dir(directory.path()).expect("there").count(), 1, "nothing was set aside");
         }
+    }
+
+    #[test]
+    fn counters_of_older_formats_are_counted_anew() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = path_of(directory.path(), PartitionId(1));
+        write_file_of_format(6, &path);
+        let old = rusqlite::Connection::open(&path).expect("a file");
+        old.execute_batch(
+            "DELETE FROM element; DELETE FROM element_instance; DELETE FROM process_instance; DELETE FROM incident;
+             INSERT INTO element VALUES (1, 7, 'p', NULL, 1, 9, 3, 2, -4), (2, 7, 'task', NULL, 5, -1, 1, 0, 8),
+                 (3, 8, 'p', NULL, 1, 9, 0, 0, 9), (4, 8, 'task', NULL, 5, 9, 0, 0, 9);
+             INSERT INTO process_instance(key, process_definition_key, root_process_instance_key, state, start_date, incidents)
+                 VALUES (100, 7, 100, 0, 1, 2), (200, 7, 200, 0, 1, 0), (300, 7, 300, 1, 1, 0);
+             INSERT INTO element_instance(key, process_instance_key, scope_key, element, state, start_date)
+                 VALUES (101, 100, 100, 2, 0, 1), (102, 100, 100, 2, 0, 1), (201, 200, 200, 2, 0, 1), (301, 300, 300, 2, 1, 1);
+             INSERT INTO incident VALUES (103, 100, 101, 2, NULL, 1, 'm', 5, 0, 1), (104, 100, 100, 1, NULL, 1, 'm', 5, 0, 1),
+                 (105, 100, 102, 2, NULL, 1, 'm', 5, 1, 1);",
+        )
+        .expect("counters as a migration of instances left them");
+        drop(old);
+        let store = file::open(directory.path(), PartitionId(1)).expect("it is understood");
+        let select = "SELECT active, completed, canceled, incidents FROM element ORDER BY id";
+        let counters =
+            store.database.all(select, &[], |row| Ok([row.get(0)?, row.get(1)?, row.get(2)?, row.get::<i64>(3)?]));
+        assert_eq!(counters.expect("counters"), [[2, 3, 2, 1], [3, 1, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0]]);
     }
 
     /// Its rows may mean something else, so they are neither read nor changed.
@@ -351,7 +411,7 @@ mod tests {
              DROP INDEX process_instance_by_definition_and_start, variable_by_value, decision_instance_without_instance;
              CREATE INDEX variable_by_value ON variable(name, comparable);
              DROP TABLE form, start_form, user_task, user_task_candidate, timer, job_count, history, audit_log,
-             usage_count, usage_assignee, condition, global_listener, global_listener_event;
+             usage_count, usage_assignee, condition, global_listener, global_listener_event, signal_subscription;
              ALTER TABLE process_instance DROP COLUMN business_id;
              ALTER TABLE job DROP COLUMN denied_reason;
              ALTER TABLE job DROP COLUMN is_denied;
@@ -370,12 +430,12 @@ mod tests {
         assert_eq!(server.psql(&url, indexes), present);
         let forms = "SELECT count(*) || ' ' || max(form_id) FROM osmia_1.start_form";
         assert_eq!(server.psql(&url, forms), "20 ask", "what processes begin with is known of those that were there");
-        assert_eq!(server.psql(&url, "SELECT version FROM osmia_1.format"), "6");
+        assert_eq!(server.psql(&url, "SELECT version FROM osmia_1.format"), "7");
 
-        server.psql(&url, "UPDATE osmia_1.format SET version = 7");
+        server.psql(&url, "UPDATE osmia_1.format SET version = 8");
         let error = source.open(PartitionId(1), None).expect_err("a later version").to_string();
-        assert!(error.contains("has the format 7, and this version has 6"), "{error}");
-        server.psql(&url, "UPDATE osmia_1.format SET version = 6, cluster = 'other'");
+        assert!(error.contains("has the format 8, and this version has 7"), "{error}");
+        server.psql(&url, "UPDATE osmia_1.format SET version = 7, cluster = 'other'");
         let error = source.open(PartitionId(1), None).expect_err("another cluster").to_string();
         assert!(error.contains("of the cluster other, but this node is of the cluster of-tests"), "{error}");
         assert_eq!(server.psql(&url, "SELECT count(*) FROM osmia_1.place"), "1", "nothing was taken away");

@@ -40,7 +40,7 @@ impl ReadModel {
     /// # Errors
     /// When a thread cannot be started.
     pub fn new(directory: &Path, partitions: impl IntoIterator<Item = PartitionId>) -> std::io::Result<Arc<ReadModel>> {
-        ReadModel::of(Source::Directory(directory.to_owned()), partitions)
+        ReadModel::of(Source::in_directory(directory), partitions)
     }
 
     /// The same on a server.

@@ -35,7 +35,7 @@ pub struct Retention {
 }
 
 /// Details of a process instance: tables with an index of `process_instance_key`.
-const DETAILS: [&str; 12] = [
+const DETAILS: [&str; 13] = [
     // First: who did what with instances that live stays when they are told anew.
     "audit_log",
     "element_instance",
@@ -49,6 +49,7 @@ const DETAILS: [&str; 12] = [
     "correlated_message_subscription",
     "timer",
     "condition",
+    "signal_subscription",
 ];
 
 /// What belongs to no instance and ends with its age, in milliseconds.

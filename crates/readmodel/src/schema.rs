@@ -5,7 +5,7 @@
 //! [`enumerations`](crate::enumerations), and keys are those of the engine.
 
 /// The version of the tables. Files of older ones are brought to it (`migration.rs`).
-pub(crate) const SCHEMA_VERSION: i64 = 6;
+pub(crate) const SCHEMA_VERSION: i64 = 7;
 
 /// Marks the file as a read model, so that no other SQLite file is taken for one.
 pub(crate) const APPLICATION_ID: i64 = 0x4F53_4D52;
@@ -327,6 +327,14 @@ CREATE TABLE condition(
     events TEXT NOT NULL
 );
 CREATE INDEX condition_of_instance ON condition(process_instance_key);
+CREATE TABLE signal_subscription(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element_id TEXT NOT NULL,
+    signal_name TEXT NOT NULL
+);
+CREATE INDEX signal_subscription_of_instance ON signal_subscription(process_instance_key);
 CREATE TABLE global_listener(
     key INTEGER PRIMARY KEY,
     id TEXT NOT NULL,

@@ -1,13 +1,14 @@
 //! Where the rows of the partitions are: in files of the node, or on a server that several nodes may have in common.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use protocol::PartitionId;
 
 use crate::database::{Server, ServerError};
 use crate::file::{self, StoreError};
-use crate::store::Store;
+use crate::gate::Gate;
+use crate::store::{LogLimits, Store};
 
 /// A PostgreSQL server as what searches read.
 #[derive(Clone)]
@@ -40,8 +41,8 @@ impl std::fmt::Debug for PostgreSql {
 /// Where the rows are.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// In files of this directory.
-    Directory(PathBuf),
+    /// In files of this directory, where searches go through the gate.
+    Directory(PathBuf, Gate),
     Server(PostgreSql),
 }
 
@@ -57,17 +58,25 @@ pub(crate) enum SourceError {
 }
 
 impl Source {
+    /// In files of a directory.
+    pub fn in_directory(directory: &Path) -> Source {
+        Source::Directory(directory.to_owned(), Gate::default())
+    }
+
     /// Opens the rows of a partition for writing. A file in which damage was found is set aside before.
     pub fn open(&self, partition: PartitionId, damage: Option<&str>) -> Result<Store, SourceError> {
         match self {
-            Source::Directory(directory) => Ok(match damage {
-                Some(damage) => file::open_instead(directory, partition, damage)?,
-                None => file::open(directory, partition)?,
-            }),
+            Source::Directory(directory, gate) => {
+                let store = match damage {
+                    Some(damage) => file::open_instead(directory, partition, damage)?,
+                    None => file::open(directory, partition)?,
+                };
+                Ok(Store { gate: gate.clone(), ..store })
+            }
             Source::Server(PostgreSql { server, cluster }) => {
                 let cluster = cluster().ok_or(SourceError::NoCluster)?;
                 let (database, place) = server.writer(partition, &cluster)?;
-                Ok(Store { database, place })
+                Ok(Store { database, place, gate: Gate::default(), log_limits: LogLimits::default() })
             }
         }
     }
@@ -75,7 +84,7 @@ impl Source {
     /// The file that can be looked through for damage. A server looks after itself.
     pub fn file(&self, partition: PartitionId) -> Option<PathBuf> {
         match self {
-            Source::Directory(directory) => Some(file::path_of(directory, partition)),
+            Source::Directory(directory, _) => Some(file::path_of(directory, partition)),
             Source::Server(_) => None,
         }
     }

@@ -4,14 +4,18 @@ mod audit;
 mod user_task;
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use protocol::RecordPlace;
+use rusqlite::Connection;
 
 use crate::batch::{Batch, JobRow};
 use crate::comparable::comparable;
 use crate::database::Of::{Integer, Text};
 use crate::database::{Bound, Database, Result, Write};
 use crate::enumerations::JOB_STATES;
+use crate::file;
+use crate::gate::Gate;
 use crate::rebuild;
 
 /// Rows that are open for writing.
@@ -20,6 +24,45 @@ pub(crate) struct Store {
     pub database: Database,
     /// Up to where the records are in them.
     pub place: RecordPlace,
+    /// What searches in the file go through.
+    pub gate: Gate,
+    pub log_limits: LogLimits,
+}
+
+/// When a write-ahead log is too long to wait for a moment without searches, in bytes.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LogLimits {
+    /// New searches wait for a moment, so that it can begin anew.
+    long: i64,
+    /// Everybody waits until the searches that are under way are over, each of which has an end.
+    max: i64,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        LogLimits { long: 64 << 20, max: 256 << 20 }
+    }
+}
+
+/// How long new searches, and what is written, wait at a log that is long, and at one that must not get longer: more than a search takes.
+const PATIENCE: Duration = Duration::from_millis(50);
+const PATIENCE_MAX: Duration = Duration::from_secs(6);
+
+/// What a checkpoint of a write-ahead log found, in pages.
+#[derive(Debug, Clone, Copy)]
+struct Log {
+    pages: i64,
+    moved: i64,
+}
+
+impl Log {
+    /// Moves what is in the log into the file, in a mode that SQLite knows.
+    fn checkpoint(connection: &Connection, mode: &str) -> Result<Log> {
+        let log = connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
+            Ok(Log { pages: row.get(1)?, moved: row.get(2)? })
+        })?;
+        Ok(log)
+    }
 }
 
 impl Store {
@@ -34,6 +77,7 @@ impl Store {
         write_decision_instances(&self.database, batch)?;
         write_timers(&self.database, batch)?;
         write_conditions(&self.database, batch)?;
+        write_signal_subscriptions(&self.database, batch)?;
         write_job_counts(&self.database, batch)?;
         audit::write(&self.database, batch)?;
         write_counters(&self.database, batch)?;
@@ -54,10 +98,20 @@ impl Store {
     /// server has done so with each transaction.
     pub fn checkpoint(&self) -> Result<bool> {
         let Database::Sqlite(connection) = &self.database else { return Ok(true) };
-        let is_short = connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| {
-            let (frames, moved): (i64, i64) = (row.get(1)?, row.get(2)?);
-            Ok(frames == moved)
-        })?;
+        let mut log = Log::checkpoint(connection, "PASSIVE")?;
+        let page_bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+        let bytes = log.pages.saturating_mul(page_bytes);
+        let patience = if bytes >= self.log_limits.max { PATIENCE_MAX } else { PATIENCE };
+        if bytes >= self.log_limits.long
+            && let Some(_closed) = self.gate.close(patience)
+        {
+            // Somebody else who reads, as the check of the file does, is waited for no longer than that.
+            connection.busy_timeout(patience)?;
+            let restarted = Log::checkpoint(connection, "RESTART");
+            connection.busy_timeout(file::WRITER_PATIENCE)?;
+            log = restarted?;
+        }
+        let is_short = log.pages == log.moved;
         if !is_short {
             // What is durable must not depend on how long others read: a transaction that is synced makes all before it so.
             connection.execute_batch("PRAGMA synchronous = FULL; UPDATE place SET number = number;")?;
@@ -455,6 +509,26 @@ fn write_conditions(database: &Database, batch: &Batch) -> Result<()> {
     delete(database, "condition", gone)
 }
 
+// The row of the element that waits is there before, unless it is the process instance itself.
+static SIGNAL_SUBSCRIPTIONS: LazyLock<Write<4>> = LazyLock::new(|| {
+    Write::insert(
+        [Integer, Integer, Text, Text],
+        "INSERT INTO signal_subscription(key, process_instance_key, element_instance_key, element_id, signal_name)",
+        "{1}, coalesce((SELECT process_instance_key FROM element_instance WHERE key = {2}), {2}), {2}, {3}, {4}",
+        "ON CONFLICT(key) DO UPDATE SET element_id = excluded.element_id, signal_name = excluded.signal_name",
+    )
+});
+
+fn write_signal_subscriptions(database: &Database, batch: &Batch) -> Result<()> {
+    let open = batch.signal_subscriptions.iter().filter_map(|(key, change)| {
+        let row = change.as_ref()?;
+        Some([(*key).into(), row.element_instance.into(), (&*row.element_id).into(), (&*row.signal_name).into()])
+    });
+    database.write(&SIGNAL_SUBSCRIPTIONS, open)?;
+    let gone = batch.signal_subscriptions.iter().filter(|(_, change)| change.is_none()).map(|(key, _)| *key);
+    delete(database, "signal_subscription", gone)
+}
+
 /// Deletes rows by their keys.
 fn delete(database: &Database, table: &str, keys: impl Iterator<Item = i64>) -> Result<()> {
     let keys: Vec<String> = keys.map(|key| key.to_string()).collect();
@@ -528,4 +602,57 @@ fn write_counters(database: &Database, batch: &Batch) -> Result<()> {
         [(*element).into(), troubled.incidents.into(), troubled.own.is_some().into(), own.into()]
     });
     database.write(&ELEMENT_INCIDENTS, troubled)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Instant;
+
+    use super::*;
+    use crate::query::Readers;
+    use crate::testing::{self, PARTITION};
+
+    /// Searches for a millisecond each, one behind the other, until that is over.
+    fn search(mut readers: Readers, is_over: &AtomicBool) {
+        while !is_over.load(Ordering::Relaxed) {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let read = readers.read(PARTITION, deadline, |database| {
+                let _snapshot = database.snapshot()?;
+                database.number("SELECT count(*) FROM variable");
+                std::thread::sleep(Duration::from_millis(1));
+                Ok(())
+            });
+            read.expect("it is read");
+        }
+    }
+
+    #[test]
+    fn searches_that_overlap_without_a_pause_do_not_make_the_write_ahead_log_grow() {
+        const ROUNDS: i64 = 200;
+        let mut opened = testing::in_file();
+        opened.store.log_limits = LogLimits { long: 1 << 20, max: 4 << 20 };
+        let file = opened.source.file(PARTITION).expect("a file");
+        let log = file.with_extension("sqlite-wal");
+        let is_over = AtomicBool::new(false);
+        let mut longest = 0;
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let readers = opened.readers();
+                scope.spawn(|| search(readers, &is_over));
+            }
+            for round in 0..ROUNDS {
+                // More than a quarter of a megabyte each.
+                opened
+                    .store
+                    .database
+                    .script(&format!("INSERT INTO variable VALUES ({round}, 1, 1, 'v', hex(zeroblob(131072)), 'x')"));
+                opened.store.checkpoint().expect("a checkpoint");
+                longest = longest.max(std::fs::metadata(&log).expect("a log").len());
+            }
+            is_over.store(true, Ordering::Relaxed);
+        });
+        assert!(longest < 6 << 20, "{longest} bytes of {} that were written", ROUNDS << 18);
+        assert_eq!(opened.store.database.number("SELECT count(*) FROM variable"), ROUNDS);
+    }
 }

@@ -25,7 +25,7 @@ pub(crate) fn both() -> [Opened; 2] {
 
 pub(crate) fn in_file() -> Opened {
     let directory = tempfile::tempdir().expect("a directory");
-    let source = Source::Directory(directory.path().to_owned());
+    let source = Source::in_directory(directory.path());
     let store = source.open(PARTITION, None).expect("a new file");
     Opened { store, source, _directory: Some(directory) }
 }

@@ -449,8 +449,8 @@ pub static SEQUENCE_FLOWS: Entity = Entity {
     ],
 };
 
-/// What element instances wait for now. A job waits for its worker until it ends; messages, timers and conditions are those of
-/// catch events, receive tasks and event-based gateways, not those that may interrupt something.
+/// What element instances wait for now. A job waits for its worker until it ends, and a user task for people; messages, timers,
+/// conditions and signals are those of catch events, receive tasks and event-based gateways, not those that may interrupt something.
 pub static WAIT_STATES: Entity = Entity {
     name: "wait state",
     from: "(SELECT j.key AS key, j.element_instance_key AS element_instance_key, 0 AS type, NULL AS target, \
@@ -467,7 +467,12 @@ pub static WAIT_STATES: Entity = Entity {
            UNION ALL SELECT t.key, t.element_instance_key, 2, t.element_id, CAST(json_object('waitStateType', 'TIMER', \
            'dueDate', t.due_date, 'repetitions', t.repetitions) AS TEXT), t.process_instance_key FROM timer t \
            UNION ALL SELECT c.key, c.element_instance_key, 3, c.element_id, CAST(json_object('waitStateType', 'CONDITION', \
-           'expression', c.expression, 'events', json(c.events)) AS TEXT), c.process_instance_key FROM condition c) r \
+           'expression', c.expression, 'events', json(c.events)) AS TEXT), c.process_instance_key FROM condition c \
+           UNION ALL SELECT s.key, s.element_instance_key, 4, s.element_id, CAST(json_object('waitStateType', 'SIGNAL', \
+           'signalName', s.signal_name) AS TEXT), s.process_instance_key FROM signal_subscription s \
+           UNION ALL SELECT u.key, u.element_instance_key, 5, NULL, CAST(json_object('waitStateType', 'USER_TASK', \
+           'taskKey', CAST(u.key AS TEXT), 'dueDate', instant_text(u.due_date)) AS TEXT), u.process_instance_key \
+           FROM user_task u WHERE u.state IN (1, 2, 3, 4)) r \
            JOIN element_instance i ON i.key = r.element_instance_key AND i.state = 0 \
            JOIN element e ON e.id = i.element AND (r.target IS NULL OR r.target = e.element_id OR e.type = 16) \
            LEFT JOIN process_definition d ON d.key = e.process_definition_key \

@@ -1,7 +1,7 @@
 //! Connections that read.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::database::{self, Database, Server, schema_of};
 use crate::file::path_of;
+use crate::gate::Gate;
 use crate::source::Source;
 
 /// The pages that a connection keeps in memory, in KiB.
@@ -67,8 +68,17 @@ pub struct Readers {
 }
 
 enum Open {
-    Files { directory: PathBuf, readers: BTreeMap<PartitionId, Reader> },
-    Server { server: Arc<Server>, session: Option<Database>, away: Option<(Instant, String)> },
+    Files {
+        directory: PathBuf,
+        gate: Gate,
+        readers: BTreeMap<PartitionId, Reader>,
+    },
+    Server {
+        server: Arc<Server>,
+        session: Option<Database>,
+        away: Option<(Instant, String)>,
+        made: BTreeSet<PartitionId>,
+    },
 }
 
 struct Reader {
@@ -81,8 +91,8 @@ struct Reader {
 impl Readers {
     pub(crate) fn new(source: Source, partitions: Vec<PartitionId>) -> Readers {
         let open = match source {
-            Source::Directory(directory) => Open::Files { directory, readers: BTreeMap::new() },
-            Source::Server(of) => Open::Server { server: of.server, session: None, away: None },
+            Source::Directory(directory, gate) => Open::Files { directory, gate, readers: BTreeMap::new() },
+            Source::Server(of) => Open::Server { server: of.server, session: None, away: None, made: BTreeSet::new() },
         };
         Readers { partitions, open }
     }
@@ -93,7 +103,7 @@ impl Readers {
     }
 
     /// Reads in a partition, for a limited time.
-    pub(super) fn read<T>(
+    pub(crate) fn read<T>(
         &mut self,
         partition: PartitionId,
         deadline: Instant,
@@ -103,15 +113,18 @@ impl Readers {
             return Err(Failure::NoPartition(partition));
         }
         match &mut self.open {
-            Open::Files { directory, readers } => read_file(readers, directory, partition, deadline, read),
-            Open::Server { server, session, away } => {
+            Open::Files { directory, gate, readers } => {
+                let _open = gate.read();
+                read_file(readers, directory, partition, deadline, read)
+            }
+            Open::Server { server, session, away, made } => {
                 if let Some((until, reason)) = away
                     && Instant::now() < *until
                 {
                     return Err(Failure::Away(reason.clone()));
                 }
                 let begin = Instant::now();
-                let result = read_server(server, session, partition, deadline, read);
+                let result = read_server(server, session, made, partition, deadline, read);
                 *away = match &result {
                     Err(Failure::Away(reason)) => {
                         // As long as it was waited for, so that those who come meanwhile are answered at once.
@@ -169,6 +182,7 @@ fn open_made(path: &Path, deadline: Instant) -> Result<Reader, Failure> {
 fn read_server<T>(
     server: &Server,
     session: &mut Option<Database>,
+    made: &mut BTreeSet<PartitionId>,
     partition: PartitionId,
     deadline: Instant,
     read: impl FnOnce(&Database) -> database::Result<T>,
@@ -197,11 +211,33 @@ fn read_server<T>(
             new
         }
     };
+    if !made.contains(&partition) {
+        wait_for_tables(&database, deadline)?;
+        made.insert(partition);
+    }
     let result = read(&database);
+    if result.as_ref().is_err_and(|error| !error.is_interruption()) {
+        // Whoever has dropped the tables has them made anew.
+        made.remove(&partition);
+    }
     if result.as_ref().map_or_else(database::Error::is_interruption, |_| true) {
         *session = Some(database);
     }
     Ok(result?)
+}
+
+/// Waits until the tables that a session turned to are made.
+fn wait_for_tables(database: &Database, deadline: Instant) -> Result<(), Failure> {
+    const ARE_THERE: &str = "SELECT to_regclass('place') IS NOT NULL";
+    loop {
+        if database.first(ARE_THERE, &[], |row| row.get::<bool>(0))? == Some(true) {
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            return Err(Failure::Away("its tables are not made yet".to_owned()));
+        }
+        std::thread::sleep(MAKING_PAUSE);
+    }
 }
 
 /// What tells files apart that have had the same name.
@@ -252,5 +288,24 @@ mod tests {
         assert!(reading.join().unwrap());
         let missing = open_made(&directory.path().join("other"), Instant::now());
         assert!(matches!(missing, Err(Failure::Away(_))), "it may be made later");
+    }
+
+    #[test]
+    fn tables_that_a_server_is_to_get_are_waited_for_or_it_is_told() {
+        let source = crate::testing::server(&crate::postgresql::PostgreSqlServer::shared().new_database());
+        let partition = PartitionId(1);
+        let count = |deadline| {
+            let mut readers = Readers::new(source.clone(), vec![partition]);
+            readers.read(partition, deadline, |database| Ok(database.number("SELECT count(*) FROM process_instance")))
+        };
+        let missing = count(Instant::now());
+        assert!(matches!(&missing, Err(Failure::Away(said)) if said == "its tables are not made yet"), "{missing:?}");
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(MAKING_PAUSE);
+                source.open(partition, None).unwrap();
+            });
+            assert_eq!(count(Instant::now() + Duration::from_secs(600)).unwrap(), 0);
+        });
     }
 }

@@ -102,13 +102,24 @@ impl Search {
         if self.entity.scope == Scope::Same {
             partitions.truncate(1);
         }
-        let (mut places, mut total) = (Vec::new(), 0);
-        for partition in partitions {
-            let (found, count) = readers.read(partition, deadline, |database| self.places(database, partition))?;
-            places.extend(found);
-            total += count;
-        }
-        let rows = self.rows(readers, deadline, self.page_of(places))?;
+        let (rows, total) = loop {
+            let (mut places, mut total) = (Vec::new(), 0);
+            for &partition in &partitions {
+                let (found, count) = readers.read(partition, deadline, |database| self.places(database, partition))?;
+                places.extend(found);
+                total += count;
+            }
+            let page = self.page_of(places);
+            let is_last = page.is_empty();
+            let rows = self.rows(readers, deadline, page)?;
+            // When all rows of the page have changed in between, an empty one would say that nothing follows.
+            if !rows.is_empty() || is_last {
+                break (rows, total);
+            }
+            if Instant::now() >= deadline {
+                return Err(Failure::TooLong);
+            }
+        };
         let ends = rows.first().zip(rows.last()).map(|((first, _), (last, _))| (first.clone(), last.clone()));
         let items = rows.into_iter().map(|(_, item)| item).collect();
         Ok(Found { items, total: total.min(TOTAL_MAX), has_more: total > TOTAL_MAX, ends })

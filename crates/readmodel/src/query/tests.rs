@@ -275,6 +275,10 @@ const WAITING: &str = "
     INSERT INTO timer VALUES (20, 100, 131, 'e', 1700000000000, 1), (21, 100, 120, 'border', 5, 1),
         (22, 100, 132, 'behind too', 6, -1);
     INSERT INTO condition VALUES (25, 100, 131, 'e', '= x > 1', '[\"create\"]'), (26, 100, 120, 'border', '=y', '[]');
+    INSERT INTO signal_subscription VALUES (27, 100, 130, 'e', 's'), (28, 100, 120, 'border', 's');
+    INSERT INTO user_task VALUES (33, 100, 120, 2, 1, 'ann', '[]', '[]', 1, NULL, NULL, 1700000000120, NULL, NULL, 50, '{}'),
+        (34, 100, 120, 2, 5, NULL, '[]', '[]', 1, 2, NULL, NULL, NULL, NULL, 50, '{}'),
+        (35, 100, 120, 2, 4, NULL, '[]', '[]', 1, NULL, NULL, 253402300800000, NULL, NULL, 50, '{}');
     INSERT INTO job(key, process_instance_key, element_instance_key, element, type, worker, state, kind, retries,
         has_failed_with_retries_left, last_update_time, custom_headers)
         VALUES (30, 100, 120, 2, 'work', '', 2, 0, 1, 1, 1, '{}'), (31, 100, 111, 2, 'work', '', 1, 0, 1, 0, 1, '{}');";
@@ -294,6 +298,8 @@ fn an_element_waits_for_its_own_events_and_not_for_those_at_its_border() {
     let job = serde_json::json!({"waitStateType": "JOB", "jobKey": "30", "jobType": "work", "jobKind": "BPMN_ELEMENT",
         "listenerEventType": null, "retries": 1});
     let condition = serde_json::json!({"waitStateType": "CONDITION", "expression": "= x > 1", "events": ["create"]});
+    let signal = serde_json::json!({"waitStateType": "SIGNAL", "signalName": "s"});
+    let person = |key: &str, due: Option<&str>| serde_json::json!({"waitStateType": "USER_TASK", "taskKey": key, "dueDate": due});
     let of = |key: &str, id: &str, kind: &str, details| (key.to_owned(), id.to_owned(), kind.to_owned(), details);
     assert_eq!(
         found.iter().map(seen).collect::<Vec<_>>(),
@@ -303,7 +309,11 @@ fn an_element_waits_for_its_own_events_and_not_for_those_at_its_border() {
             of("131", "e", "INTERMEDIATE_CATCH_EVENT", timer(1_700_000_000_000, 1)),
             of("132", "gateway", "EVENT_BASED_GATEWAY", timer(6, -1)),
             of("131", "e", "INTERMEDIATE_CATCH_EVENT", condition),
+            of("130", "e", "INTERMEDIATE_CATCH_EVENT", signal),
             of("120", "task", "SERVICE_TASK", job),
+            of("120", "task", "SERVICE_TASK", person("33", Some("2023-11-14T22:13:20.120Z"))),
+            // No date has a name for that year.
+            of("120", "task", "SERVICE_TASK", person("35", None)),
         ]
     );
     let kind = WAIT_STATES.field("waitStateType").expect("a field");
@@ -407,4 +417,21 @@ fn a_total_by_variables_is_counted_from_their_index() {
     for other in [more, Condition::always(), Condition::Any(vec![variable("n")])] {
         assert_eq!(sql::instances_by_variables(dialect, &other), None, "{other:?}");
     }
+}
+
+#[test]
+fn a_page_is_not_empty_because_its_rows_change_while_it_is_read() {
+    const TIMES: u32 = 2_000;
+    let [(opened, mut readers), _] = filled(&[ROWS]);
+    let database = &opened.store.database;
+    database.script("UPDATE process_instance SET state = 1; UPDATE process_instance SET state = 0 WHERE key = 100;");
+    let state = PROCESS_INSTANCES.field("state").expect("a field");
+    let search = Search { limit: 1, ..Search::new(&PROCESS_INSTANCES, Condition::equal(state, Value::Integer(0))) };
+    let searching =
+        std::thread::spawn(move || (0..TIMES).all(|_| !search.run(&mut readers).expect("found").items.is_empty()));
+    while !searching.is_finished() {
+        // One of them is active at any time.
+        database.script("UPDATE process_instance SET state = 1 - state WHERE key IN (100, 200)");
+    }
+    assert!(searching.join().expect("it ends"));
 }

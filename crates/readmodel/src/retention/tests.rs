@@ -29,6 +29,7 @@ fn insert(database: &Database, key: i64, parent: Option<i64>, root: i64, end: Op
              INSERT INTO audit_log(key, entity_key, entity_type, operation_type, result, category, time, actor_type,
                  process_instance_key) VALUES ({key} + 9, {key} + 7, 1, 1, 1, 1, 1, 1, {key});
              INSERT INTO condition VALUES ({key} + 8, {key}, {key} + 1, 'e', '=x', '[]');
+             INSERT INTO signal_subscription VALUES ({key} + 9, {key}, {key} + 1, 'e', 's');
              INSERT INTO correlated_message_subscription VALUES ({key} + 5, 1, 1, 'm', 'c', 1, 7, 'p', {key}, 1, 'e', 't');
              INSERT INTO decision_instance(id, evaluation_key, instance_key, decision_definition_key,
                  decision_definition_id, decision_definition_name, decision_definition_version, decision_definition_type,
