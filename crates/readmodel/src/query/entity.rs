@@ -78,6 +78,9 @@ pub(crate) enum Filter {
     None,
     /// By its own column.
     Column,
+    /// By its own column, the key of an element instance, for which there is no index: what is equal to something is looked for among the
+    /// rows of the process instance that it is in.
+    ElementInstance,
     /// By the numbers that another table has for it: `on` is one of those that `select` finds by `column`.
     Via { on: &'static str, select: &'static str, column: &'static str },
     /// By rows of another table: all conditions with the same `exists` are for the same row.
@@ -140,6 +143,10 @@ impl Field {
     /// Only to choose rows by.
     pub(crate) const fn hidden(self) -> Field {
         Field { is_answered: false, is_sortable: false, ..self }
+    }
+
+    pub(crate) const fn of_element_instance(self) -> Field {
+        Field { filter: Filter::ElementInstance, ..self }
     }
 
     pub(crate) const fn via(self, on: &'static str, select: &'static str, column: &'static str) -> Field {

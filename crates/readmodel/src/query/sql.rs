@@ -160,6 +160,18 @@ fn is(database: &Database, field: &Field, given: &[Test]) -> Result<Sql> {
             Sql::all(given.iter().map(|one| variable_test(dialect, "r", one)).collect())
         }
         Filter::None | Filter::Column => tests_of(dialect, field.kind, field.sql, given),
+        Filter::ElementInstance => {
+            let mut parts = vec![tests_of(dialect, field.kind, field.sql, given)];
+            if let Some(equal) = given.iter().find(|one| matches!(one, Test::Equal(_) | Test::In(_))) {
+                // What listens to a process itself is of the process instance.
+                let mut lookup = Sql::of("SELECT process_instance_key FROM element_instance WHERE ");
+                lookup.append(test(dialect, "key", equal)).push(" UNION SELECT key FROM process_instance WHERE ");
+                lookup.append(test(dialect, "key", equal));
+                let found: Vec<i64> = database.all(&lookup.text, &lookup.bound(), |row| row.get(0))?;
+                parts.push(one_of("r.process_instance_key", &found));
+            }
+            Sql::all(parts)
+        }
         Filter::Exists { exists, column } => within(exists, tests_of(dialect, field.kind, column, given)),
         Filter::Has { has, column } => Sql::all(given.iter().map(|one| has_some(dialect, has, column, one)).collect()),
         Filter::Via { on, select, column } => {

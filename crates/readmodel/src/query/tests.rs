@@ -435,3 +435,46 @@ fn a_page_is_not_empty_because_its_rows_change_while_it_is_read() {
     }
     assert!(searching.join().expect("it ends"));
 }
+
+#[test]
+fn what_is_of_an_element_instance_is_looked_for_in_its_process_instance() {
+    let entities = [&JOBS, &INCIDENTS, &USER_TASKS, &MESSAGE_SUBSCRIPTIONS, &WAIT_STATES];
+    let mut filled = filled(&[ROWS, WAITING]);
+    filled[0].0.store.database.script(OF_A_PROCESS);
+    filled[1].0.store.database.script(OF_A_PROCESS);
+    let of = |entity: &'static Entity, test: Test| {
+        Condition::Is(entity.field("elementInstanceKey").expect("a field"), vec![test])
+    };
+    let number = Value::Integer;
+    for (entity, key, total) in [
+        (&JOBS, 120, 1),
+        (&JOBS, 100, 1),
+        (&INCIDENTS, 210, 1),
+        (&USER_TASKS, 120, 3),
+        (&MESSAGE_SUBSCRIPTIONS, 111, 1),
+        (&WAIT_STATES, 132, 2),
+        (&WAIT_STATES, 999, 0),
+    ] {
+        let search = Search::new(entity, of(entity, Test::Equal(number(key))));
+        assert_eq!(same(&mut filled, &search).total, total, "{} of {key}", entity.name);
+        let others = Search::new(entity, of(entity, Test::NotEqual(number(key))));
+        let all = same(&mut filled, &Search::new(entity, Condition::always())).total;
+        assert_eq!(same(&mut filled, &others).total + total, all, "{} not of {key}", entity.name);
+    }
+    let both = Search::new(&JOBS, of(&JOBS, Test::In(vec![number(100), number(120), number(999)])));
+    assert_eq!(same(&mut filled, &both).total, 2);
+
+    let database = &filled[0].0.store.database;
+    for entity in entities {
+        let condition = sql::condition(database, &of(entity, Test::Equal(number(120)))).expect("a condition");
+        let from = database.dialect().words(entity.from);
+        let text = format!("EXPLAIN QUERY PLAN SELECT {} FROM {from} WHERE {}", entity.key, condition.text);
+        let plan = database.all(&text, &condition.bound(), |row| row.get::<String>(3)).expect("a plan").join("; ");
+        assert!(plan.contains("_of_instance (process_instance_key=?)"), "{plan}");
+        assert!(!plan.contains("_by_state") && !plan.contains("SCAN t"), "{plan}");
+    }
+}
+
+/// A job that listens to a process instance itself.
+const OF_A_PROCESS: &str = "INSERT INTO job(key, process_instance_key, element_instance_key, element, type, worker, state, kind, retries,
+    has_failed_with_retries_left, last_update_time, custom_headers) VALUES (40, 100, 100, 1, 'listen', '', 0, 1, 1, 0, 1, '{}')";
