@@ -27,6 +27,9 @@ const PARTITIONS: u16 = 2;
 /// How often a server is started, each time at other ports, when somebody has them.
 const STARTS_MAX: usize = 3;
 
+/// Where the ports begin that Linux gives to connections.
+const CONNECTIONS_FROM: u16 = 32_768;
+
 /// A server in a process group of its own, which ends with this.
 struct Server {
     kind: &'static str,
@@ -50,14 +53,11 @@ impl Server {
     }
 
     fn spawned(kind: &'static str, directory: &Path) -> Server {
-        let local = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).ok();
-        let free = || {
-            let first = local(0)?;
-            let port = first.local_addr().ok()?.port();
-            // The one behind it is the server's too.
-            local(port.checked_add(1)?).map(|_| port)
-        };
-        let port = std::iter::repeat_with(free).flatten().next().expect("ports differ");
+        let local = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
+        // While the server is down, connections get none of these for their own ends. The one behind it is the server's too.
+        let first = CONNECTIONS_FROM - 2 * u16::try_from(std::process::id() % 5_000).expect("it is small");
+        let mut ports = (10_000..first).rev().step_by(2);
+        let port = ports.find(|port| local(*port) && local(port + 1)).expect("ports differ");
         Server { kind, port, directory: directory.to_owned(), process: spawn(kind, port, directory) }
     }
 
@@ -219,6 +219,8 @@ fn configured(kind: &str, url: &str, directory: &Path) -> Box<dyn Exporter> {
 struct Shared {
     /// No more records.
     is_over: AtomicBool,
+    /// The test has failed: nothing is waited for.
+    has_failed: AtomicBool,
     /// How often each partition is to lose its process.
     crashes: AtomicU64,
     acknowledged: AtomicU64,
@@ -273,7 +275,7 @@ fn feed(exporter: &Mutex<Box<dyn Exporter>>, partition: u16, shared: &Shared) ->
         }
         let acknowledged = controller.acknowledged().position;
         shared.acknowledged.fetch_max(acknowledged, Ordering::Relaxed);
-        if is_over && next > last && acknowledged == last {
+        if (is_over && next > last && acknowledged == last) || shared.has_failed.load(Ordering::Relaxed) {
             return last;
         }
         let since = *over_since.get_or_insert_with(Instant::now);
@@ -295,6 +297,15 @@ fn goes_on(shared: &Shared, after: &str) {
         std::thread::sleep(Duration::from_millis(20));
     }
     println!("{after}: records are taken again after {} ms", begin.elapsed().as_millis());
+}
+
+/// Tells those who feed partitions when the test fails, which would wait for them.
+struct Failure<'a>(&'a Shared);
+
+impl Drop for Failure<'_> {
+    fn drop(&mut self) {
+        self.0.has_failed.store(std::thread::panicking(), Ordering::Relaxed);
+    }
 }
 
 /// Whether only the first of all troubles are asked for, which take seconds.
@@ -348,7 +359,9 @@ fn every_record_arrives_exactly_once(kind: &'static str) {
         let (exporter, shared) = (&exporter, &shared);
         let feeding = |partition| scope.spawn(move || feed(exporter, partition, shared));
         let consumers: Vec<_> = (1..=PARTITIONS).map(feeding).collect();
+        let failure = Failure(shared);
         trouble(&mut server, shared);
+        drop(failure);
         shared.is_over.store(true, Ordering::Relaxed);
         consumers.into_iter().map(|consumer| consumer.join().expect("it goes on")).collect()
     });

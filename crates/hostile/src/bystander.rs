@@ -10,7 +10,7 @@ use model_builder::ProcessBuilder;
 use tokio::runtime::{Builder, Runtime};
 use tokio::time::Instant;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status};
+use tonic::{Code, Request, Status};
 
 const PROCESS: &str = "bystander";
 /// How long an instance may take before it counts as one that never ended.
@@ -66,10 +66,19 @@ impl Bystander {
         Ok(Bystander { seen, stopping, runtime: Some(runtime), client })
     }
 
-    /// An instance that is not counted comes to its end.
+    /// An instance that is not counted comes to its end. While the node has too much to do, it may ask to come again, as long as an
+    /// instance may take.
     pub async fn one_more(&self) -> Result<(), String> {
-        let result = self.client.clone().create_process_instance_with_result(instance()).await;
-        result.map(drop).map_err(|status| format!("an ordinary instance does not end: {status}"))
+        let until = Instant::now() + INSTANCE_LIMIT;
+        loop {
+            match self.client.clone().create_process_instance_with_result(instance()).await {
+                Ok(_) => return Ok(()),
+                Err(status) if status.code() == Code::ResourceExhausted && Instant::now() < until => {
+                    tokio::time::sleep(PAUSE_BEFORE_AGAIN).await;
+                }
+                Err(status) => return Err(format!("an ordinary instance does not end: {status}")),
+            }
+        }
     }
 
     pub fn take(&self) -> Seen {
