@@ -115,6 +115,12 @@ impl Prefix {
 }
 
 impl<B> Arriving<B> {
+    /// What has come so far is not kept.
+    pub(crate) fn forget(&mut self) {
+        self.intake.bytes.fetch_sub(self.counted, Ordering::Relaxed);
+        (self.received, self.counted) = (0, 0);
+    }
+
     fn count(&mut self, data: &[u8]) -> Result<(), Failure> {
         self.received += data.len();
         let announced = self.prefix.as_mut().map_or(0, |prefix| {

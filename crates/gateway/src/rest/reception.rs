@@ -1,6 +1,7 @@
 //! Takes the body of a request: JSON, or a form, within limits.
 
 use std::pin::Pin;
+use std::time::Duration;
 
 use http_body::Body;
 use hyper::body::{Bytes, Incoming};
@@ -102,15 +103,22 @@ pub(super) fn is_under_way(headers: &HeaderMap, version: Version, body: &Incomin
         && !body.is_end_stream()
 }
 
-/// Reads a body that nobody wants, as far as one that is too large is read.
+/// Reads a body that nobody wants, as far as one that is too large is read, and not for long: who has announced one may be waiting
+/// for the answer.
 pub(super) async fn discard(mut body: Arriving<Incoming>) {
-    let mut discarded = 0;
-    while let Some(Ok(frame)) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-        discarded += frame.data_ref().map_or(0, Bytes::len);
-        if discarded > DISCARDED_BYTES_MAX {
-            break;
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let reading = async {
+        let mut discarded = 0;
+        while let Some(Ok(frame)) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
+            discarded += frame.data_ref().map_or(0, Bytes::len);
+            body.forget();
+            if discarded > DISCARDED_BYTES_MAX {
+                break;
+            }
         }
-    }
+    };
+    // Whoever sends more slowly may not read the answer.
+    let _ = tokio::time::timeout(PATIENCE, reading).await;
 }
 
 /// Waits for the whole body.
@@ -130,6 +138,7 @@ pub(super) async fn read(mut body: Arriving<Incoming>) -> Result<Bytes, NotTaken
         if discarded > 0 || first.len() + more.len() + data.len() > MESSAGE_BYTES_MAX {
             discarded += first.len() + more.len() + data.len();
             (first, more) = (Bytes::new(), Vec::new());
+            body.forget();
             if discarded > DISCARDED_BYTES_MAX {
                 break;
             }

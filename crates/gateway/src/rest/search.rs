@@ -122,7 +122,7 @@ impl Searcher {
                 )
             }),
             // The consumer of the records says so in the log, once.
-            Ok(Err(failure @ Failure::Away(_))) => Err(Problem {
+            Ok(Err(failure @ (Failure::Away(_) | Failure::NotYet(_)))) => Err(Problem {
                 title: "UNAVAILABLE".into(),
                 ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, failure.to_string())
             }),
