@@ -30,6 +30,10 @@ const PAUSE_MAX: Duration = Duration::from_millis(100);
 /// one that is written twice costs a third more.
 const PAUSE_PER_ROW_UNDER_LOAD: Duration = Duration::from_micros(40);
 const PAUSE_UNDER_LOAD_MAX: Duration = Duration::from_millis(250);
+/// Who waits for it has the next transaction come sooner: after so many times as long as the last one took. Many searches beside much
+/// work would otherwise have the thread write small transactions all the time, each of which costs as much as some hundred rows.
+const PAUSE_OF_AWAITED: u32 = 4;
+const PAUSE_OF_AWAITED_MAX: Duration = Duration::from_millis(25);
 /// How often what was written is made durable: often, so that there is never much of it, which would hold up the log.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is looked what the check of the file came to.
@@ -95,6 +99,8 @@ struct Open {
     waiting_since: Option<Duration>,
     /// When the next transaction may begin.
     not_before: Duration,
+    /// When it may begin if somebody waits for it.
+    not_before_if_awaited: Duration,
     /// Where a transaction was put off, because it would have ended amid variables that somebody set.
     put_off_at: Option<RecordPlace>,
     /// When what was written is to be made durable, if anything was.
@@ -103,6 +109,11 @@ struct Open {
 }
 
 impl Open {
+    /// When the next transaction may begin.
+    fn may_write_at(&self, is_awaited: bool) -> Duration {
+        if is_awaited { self.not_before_if_awaited } else { self.not_before }
+    }
+
     /// Whether a transaction would end amid variables that somebody set, of which records behind them say so. Readers get to see
     /// all records of a command at once, so these come before the next flush; if none came, there are none.
     fn is_amid_variables(&mut self) -> bool {
@@ -170,6 +181,7 @@ impl PartitionConsumer {
         self.metrics.rows.increment(rows.into());
         open.fold.written();
         open.not_before = now + duration + pause_after(rows).max(duration);
+        open.not_before_if_awaited = (now + duration + pause_if_awaited(duration)).min(open.not_before);
         open.checkpoint_at.get_or_insert(now + CHECKPOINT_INTERVAL);
         self.progress.reached(open.taken.position);
         self.metrics.position.set(open.taken.position as f64);
@@ -191,6 +203,11 @@ impl PartitionConsumer {
         open.opening.controller.acknowledge(open.store.place);
         Ok(())
     }
+}
+
+/// How long a transaction that somebody waits for waits behind one that took so long.
+fn pause_if_awaited(duration: Duration) -> Duration {
+    duration.saturating_mul(PAUSE_OF_AWAITED).min(PAUSE_OF_AWAITED_MAX)
 }
 
 /// How long the next transaction waits behind one with so many rows.
@@ -240,6 +257,7 @@ impl PartitionExporter for PartitionConsumer {
             taken: place,
             waiting_since: None,
             not_before,
+            not_before_if_awaited: not_before,
             put_off_at: None,
             checkpoint_at: None,
             deletion,
@@ -333,15 +351,14 @@ impl PartitionExporter for PartitionConsumer {
         let open = self.open.as_ref()?;
         let is_behind = self.progress.position() < open.taken.position;
         // Who waits for this is not kept waiting for the sake of a larger transaction.
-        let at = if self.progress.is_awaited_at(open.taken.position) { Duration::ZERO } else { open.not_before };
-        let commit = is_behind.then_some(at);
+        let commit = is_behind.then(|| open.may_write_at(self.progress.is_awaited_at(open.taken.position)));
         [commit, open.checkpoint_at, open.deletion.at(), self.look_at].into_iter().flatten().min()
     }
 
     fn rests_until(&self) -> Option<Duration> {
         let open = self.open.as_ref()?;
         // What somebody waits for may be in the next record.
-        (!self.progress.is_awaited()).then_some(open.not_before)
+        Some(open.may_write_at(self.progress.is_awaited()))
     }
 
     fn flush(&mut self, now: Duration) -> Result<(), ExporterError> {
@@ -350,7 +367,7 @@ impl PartitionExporter for PartitionConsumer {
         if open.is_amid_variables() {
             return Ok(());
         }
-        if open.not_before <= now || self.progress.is_awaited_at(open.taken.position) {
+        if open.may_write_at(self.progress.is_awaited_at(open.taken.position)) <= now {
             self.commit(now)?;
         }
         if self.open.as_ref().and_then(|open| open.checkpoint_at).is_some_and(|at| at <= now) {

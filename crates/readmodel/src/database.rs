@@ -272,8 +272,9 @@ impl Dialect {
         }
     }
 
-    /// A moment as the protocol writes it; nothing for one beyond the years that a date can name.
+    /// A moment as the protocol writes it; nothing for one beyond the years that both databases can name alike.
     fn instant_text(self, column: &str) -> String {
+        const YEAR_1: i64 = -62_135_596_800_000;
         const YEAR_10000: i64 = 253_402_300_800_000;
         let text = match self {
             Dialect::Sqlite => format!("strftime('%Y-%m-%dT%H:%M:%fZ', {column} / 1000.0, 'unixepoch')"),
@@ -281,7 +282,7 @@ impl Dialect {
                 "to_char(timezone('UTC', to_timestamp({column} / 1000.0)), 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')"
             ),
         };
-        format!("CASE WHEN {column} < {YEAR_10000} THEN {text} END")
+        format!("CASE WHEN {column} >= {YEAR_1} AND {column} < {YEAR_10000} THEN {text} END")
     }
 
     /// A condition as a number, which can be compared and ordered.

@@ -1,7 +1,7 @@
 //! When nobody reads in the files, so that their write-ahead logs can begin anew.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -13,9 +13,9 @@ use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub(crate) struct Gate(Arc<RwLock<()>>);
 
 impl Gate {
-    /// Keeps it open as long as somebody reads.
-    pub fn read(&self) -> RwLockReadGuard<'_, ()> {
-        self.0.read()
+    /// Keeps it open as long as somebody reads; none if it is closed until the deadline.
+    pub fn read(&self, deadline: Instant) -> Option<RwLockReadGuard<'_, ()>> {
+        self.0.try_read_until(deadline)
     }
 
     /// Lets nobody new in, and waits until those who are in have left; none if that takes longer than the patience.

@@ -105,8 +105,8 @@ impl Store {
         if bytes >= self.log_limits.long
             && let Some(_closed) = self.gate.close(patience)
         {
-            // Somebody else who reads, as the check of the file does, is waited for no longer than that.
-            connection.busy_timeout(patience)?;
+            // Somebody else who reads, as the check of the file does, is not worth that all searches wait for long.
+            connection.busy_timeout(PATIENCE)?;
             let restarted = Log::checkpoint(connection, "RESTART");
             connection.busy_timeout(file::WRITER_PATIENCE)?;
             log = restarted?;

@@ -44,6 +44,9 @@ pub enum Failure {
     /// The database cannot be read.
     #[error("The read model cannot be read: {0}.")]
     Unreadable(String),
+    /// It could be read a little later.
+    #[error("The read model is not available: {0}. Please try again after a growing pause.")]
+    NotYet(&'static str),
     /// The database is not there now.
     #[error("The read model is not available: {0}. Please try again after a growing pause.")]
     Away(String),
@@ -113,10 +116,7 @@ impl Readers {
             return Err(Failure::NoPartition(partition));
         }
         match &mut self.open {
-            Open::Files { directory, gate, readers } => {
-                let _open = gate.read();
-                read_file(readers, directory, partition, deadline, read)
-            }
+            Open::Files { directory, gate, readers } => read_file(readers, directory, gate, partition, deadline, read),
             Open::Server { server, session, away, made } => {
                 if let Some((until, reason)) = away
                     && Instant::now() < *until
@@ -141,6 +141,7 @@ impl Readers {
 fn read_file<T>(
     readers: &mut BTreeMap<PartitionId, Reader>,
     directory: &Path,
+    gate: &Gate,
     partition: PartitionId,
     deadline: Instant,
     read: impl FnOnce(&Database) -> database::Result<T>,
@@ -153,9 +154,11 @@ fn read_file<T>(
         Entry::Occupied(open) => open.into_mut(),
         Entry::Vacant(closed) => closed.insert(open_made(&path, deadline)?),
     };
+    let open = gate.read(deadline).ok_or(Failure::NotYet("its write-ahead log begins anew"))?;
     *reader.deadline.lock() = Some(deadline);
     let result = read(&reader.database);
     *reader.deadline.lock() = None;
+    drop(open);
     if result.as_ref().is_err_and(|error| !error.is_interruption()) {
         // Whatever it was, the next search begins with a new connection.
         readers.remove(&partition);
@@ -172,7 +175,7 @@ fn open_made(path: &Path, deadline: Instant) -> Result<Reader, Failure> {
             // No time makes it whole.
             Err(error) if error.is_damage() => return Err(error.into()),
             _ if Instant::now() < deadline => std::thread::sleep(MAKING_PAUSE),
-            Ok((false, _)) => return Err(Failure::Away("its file is not made yet".to_owned())),
+            Ok((false, _)) => return Err(Failure::NotYet("its file is not made yet")),
             Err(error) => return Err(error.into()),
         }
     }
@@ -212,8 +215,14 @@ fn read_server<T>(
         }
     };
     if !made.contains(&partition) {
-        wait_for_tables(&database, deadline)?;
+        if let Err(failure) = wait_for_tables(&database, deadline) {
+            // The server is there, and may have tables of other partitions.
+            *session = matches!(failure, Failure::NotYet(_)).then_some(database);
+            return Err(failure);
+        }
         made.insert(partition);
+        // With the time that is left.
+        turn(&database)?;
     }
     let result = read(&database);
     if result.as_ref().is_err_and(|error| !error.is_interruption()) {
@@ -234,7 +243,7 @@ fn wait_for_tables(database: &Database, deadline: Instant) -> Result<(), Failure
             return Ok(());
         }
         if Instant::now() >= deadline {
-            return Err(Failure::Away("its tables are not made yet".to_owned()));
+            return Err(Failure::NotYet("its tables are not made yet"));
         }
         std::thread::sleep(MAKING_PAUSE);
     }
@@ -281,7 +290,7 @@ mod tests {
         let connection = Connection::open(&path).unwrap();
         connection.execute_batch("PRAGMA journal_mode = WAL;").unwrap();
         let soon = Instant::now() + MAKING_PAUSE;
-        assert!(matches!(open_made(&path, soon), Err(Failure::Away(_))));
+        assert!(matches!(open_made(&path, soon), Err(Failure::NotYet(_))));
         drop(connection);
         let reading = std::thread::spawn(move || open_made(&path, Instant::now() + Duration::from_secs(600)).is_ok());
         crate::file::open(directory.path(), partition).unwrap();
@@ -299,7 +308,7 @@ mod tests {
             readers.read(partition, deadline, |database| Ok(database.number("SELECT count(*) FROM process_instance")))
         };
         let missing = count(Instant::now());
-        assert!(matches!(&missing, Err(Failure::Away(said)) if said == "its tables are not made yet"), "{missing:?}");
+        assert!(matches!(missing, Err(Failure::NotYet("its tables are not made yet"))), "{missing:?}");
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(MAKING_PAUSE);

@@ -18,6 +18,8 @@ use crate::database::{Cell, Database, Dialect, Result as Read};
 
 /// An answer ends with the row that makes it larger: values of variables may be large.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
+/// So often a page is looked for whose rows change before they are read.
+const TRIES_MAX: u32 = 100;
 /// More rows are not counted.
 pub(super) const TOTAL_MAX: u64 = 10_000;
 
@@ -102,6 +104,7 @@ impl Search {
         if self.entity.scope == Scope::Same {
             partitions.truncate(1);
         }
+        let mut tries = 0;
         let (rows, total) = loop {
             let (mut places, mut total) = (Vec::new(), 0);
             for &partition in &partitions {
@@ -116,8 +119,9 @@ impl Search {
             if !rows.is_empty() || is_last {
                 break (rows, total);
             }
-            if Instant::now() >= deadline {
-                return Err(Failure::TooLong);
+            tries += 1;
+            if tries == TRIES_MAX || Instant::now() >= deadline {
+                return Err(Failure::NotYet("the rows that it finds keep changing"));
             }
         };
         let ends = rows.first().zip(rows.last()).map(|((first, _), (last, _))| (first.clone(), last.clone()));

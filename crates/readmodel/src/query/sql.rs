@@ -129,7 +129,43 @@ fn all(database: &Database, conditions: &[Condition]) -> Result<Vec<Sql>> {
         }
     }
     parts.extend(of_others.into_iter().map(|(exists, together)| within(exists, Sql::all(together))));
-    Ok(parts)
+    match few_instances(database, conditions)? {
+        None => Ok(parts),
+        Some(few) => {
+            // The database believes that an index of a definition or a state finds fewer, so it does not get to see these.
+            let mut others = Sql::all(parts);
+            others.push(" IS TRUE");
+            Ok(vec![one_of("p.key", &few), others])
+        }
+    }
+}
+
+/// The process instances that have a variable of a value, when these are few and the conditions ask for one: they are looked at one by
+/// one.
+fn few_instances(database: &Database, conditions: &[Condition]) -> Result<Option<Vec<i64>>> {
+    const FEW: usize = 100;
+    let Some((name, given)) = conditions.iter().find_map(equal_variable) else { return Ok(None) };
+    let mut lookup = Sql::of("SELECT key FROM (SELECT v.process_instance_key AS key FROM variable v WHERE v.name = ");
+    lookup.bind(Value::Text(name.to_owned()));
+    let mut lookup = tested_variable(database.dialect(), lookup, given);
+    lookup.push(&format!(" AS found LIMIT {}", FEW + 1));
+    let mut found: Vec<i64> = database.all(&lookup.text, &lookup.bound(), |row| row.get(0))?;
+    let are_few = found.len() <= FEW;
+    found.sort_unstable();
+    found.dedup();
+    Ok(are_few.then_some(found))
+}
+
+/// A variable that has to have a value.
+fn equal_variable(condition: &Condition) -> Option<(&str, &[Test])> {
+    match condition {
+        Condition::All(conditions) => conditions.iter().find_map(equal_variable),
+        Condition::Variable(name, tests) => {
+            let is_equal = tests.iter().any(|test| matches!(test, Test::Equal(_) | Test::In(_)));
+            is_equal.then_some((name, tests))
+        }
+        _ => None,
+    }
 }
 
 /// A row has some entry in a list of its own. What is not to be equal is none of them, and a row without any fits that.

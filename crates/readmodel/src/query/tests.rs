@@ -278,7 +278,9 @@ const WAITING: &str = "
     INSERT INTO signal_subscription VALUES (27, 100, 130, 'e', 's'), (28, 100, 120, 'border', 's');
     INSERT INTO user_task VALUES (33, 100, 120, 2, 1, 'ann', '[]', '[]', 1, NULL, NULL, 1700000000120, NULL, NULL, 50, '{}'),
         (34, 100, 120, 2, 5, NULL, '[]', '[]', 1, 2, NULL, NULL, NULL, NULL, 50, '{}'),
-        (35, 100, 120, 2, 4, NULL, '[]', '[]', 1, NULL, NULL, 253402300800000, NULL, NULL, 50, '{}');
+        (35, 100, 120, 2, 4, NULL, '[]', '[]', 1, NULL, NULL, 253402300800000, NULL, NULL, 50, '{}'),
+        (36, 100, 120, 2, 2, NULL, '[]', '[]', 1, NULL, NULL, -377705023201000, NULL, NULL, 50, '{}'),
+        (37, 100, 120, 2, 3, NULL, '[]', '[]', 1, NULL, NULL, -62135596800000, NULL, NULL, 50, '{}');
     INSERT INTO job(key, process_instance_key, element_instance_key, element, type, worker, state, kind, retries,
         has_failed_with_retries_left, last_update_time, custom_headers)
         VALUES (30, 100, 120, 2, 'work', '', 2, 0, 1, 1, 1, '{}'), (31, 100, 111, 2, 'work', '', 1, 0, 1, 0, 1, '{}');";
@@ -314,6 +316,8 @@ fn an_element_waits_for_its_own_events_and_not_for_those_at_its_border() {
             of("120", "task", "SERVICE_TASK", person("33", Some("2023-11-14T22:13:20.120Z"))),
             // No date has a name for that year.
             of("120", "task", "SERVICE_TASK", person("35", None)),
+            of("120", "task", "SERVICE_TASK", person("36", None)),
+            of("120", "task", "SERVICE_TASK", person("37", Some("0001-01-01T00:00:00.000Z"))),
         ]
     );
     let kind = WAIT_STATES.field("waitStateType").expect("a field");
@@ -450,7 +454,7 @@ fn what_is_of_an_element_instance_is_looked_for_in_its_process_instance() {
         (&JOBS, 120, 1),
         (&JOBS, 100, 1),
         (&INCIDENTS, 210, 1),
-        (&USER_TASKS, 120, 3),
+        (&USER_TASKS, 120, 5),
         (&MESSAGE_SUBSCRIPTIONS, 111, 1),
         (&WAIT_STATES, 132, 2),
         (&WAIT_STATES, 999, 0),
@@ -478,3 +482,28 @@ fn what_is_of_an_element_instance_is_looked_for_in_its_process_instance() {
 /// A job that listens to a process instance itself.
 const OF_A_PROCESS: &str = "INSERT INTO job(key, process_instance_key, element_instance_key, element, type, worker, state, kind, retries,
     has_failed_with_retries_left, last_update_time, custom_headers) VALUES (40, 100, 100, 1, 'listen', '', 0, 1, 1, 0, 1, '{}')";
+
+#[test]
+fn instances_of_a_definition_with_a_value_that_few_have_are_found_by_the_value() {
+    let [(opened, _), _] = filled(&[ROWS, MORE]);
+    let database = &opened.store.database;
+    let is = |name: &str, value: i64| {
+        Condition::equal(PROCESS_INSTANCES.field(name).expect("a field"), Value::Integer(value))
+    };
+    let of = |value: &str| Condition::Variable("n".to_owned(), vec![Test::Equal(Value::Text(value.to_owned()))]);
+    let plan = |value: &str| {
+        let all = Condition::All(vec![is("processDefinitionKey", 7), is("state", 0), Condition::All(vec![of(value)])]);
+        let condition = sql::condition(database, &all).expect("a condition");
+        let text = format!("EXPLAIN QUERY PLAN SELECT p.key FROM {} WHERE {}", PROCESS_INSTANCES.from, condition.text);
+        database.all(&text, &condition.bound(), |row| row.get::<String>(3)).expect("a plan").join("; ")
+    };
+    let few = plan("1");
+    assert!(few.starts_with("SEARCH p USING INTEGER PRIMARY KEY (rowid=?)"), "{few}");
+    // Of very many the definition may have fewer.
+    database.script(
+        "WITH RECURSIVE n(i) AS (VALUES(1) UNION ALL SELECT i + 1 FROM n WHERE i < 101)
+         INSERT INTO variable SELECT 9000 + i, 9000 + i, 9000 + i, 'n', '1', '1' FROM n",
+    );
+    let many = plan("1");
+    assert!(many.contains("process_instance_by_definition"), "{many}");
+}
