@@ -109,9 +109,19 @@ struct Open {
 }
 
 impl Open {
+    /// Whether what came since the last transaction changes nothing that searches show.
+    fn is_unchanged(&self) -> bool {
+        self.fold.batch.rows() == 0 && self.fold.batch.living_told_at.is_none()
+    }
+
     /// When the next transaction may begin.
     fn may_write_at(&self, is_awaited: bool) -> Duration {
-        if is_awaited { self.not_before_if_awaited } else { self.not_before }
+        match is_awaited {
+            // Nothing is written.
+            true if self.is_unchanged() => Duration::ZERO,
+            true => self.not_before_if_awaited,
+            false => self.not_before,
+        }
     }
 
     /// Whether a transaction would end amid variables that somebody set, of which records behind them say so. Readers get to see
@@ -165,7 +175,7 @@ impl PartitionConsumer {
 
     fn commit(&mut self, now: Duration) -> Result<(), ExporterError> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        if open.fold.batch.rows() == 0 && open.fold.batch.living_told_at.is_none() {
+        if open.is_unchanged() {
             // Nothing that searches show has changed. The place is written with the next checkpoint.
             open.checkpoint_at.get_or_insert(now + CHECKPOINT_INTERVAL);
             self.progress.reached(open.taken.position);
@@ -358,7 +368,7 @@ impl PartitionExporter for PartitionConsumer {
     fn rests_until(&self) -> Option<Duration> {
         let open = self.open.as_ref()?;
         // What somebody waits for may be in the next record.
-        Some(open.may_write_at(self.progress.is_awaited()))
+        Some(if self.progress.is_awaited() { open.not_before_if_awaited } else { open.not_before })
     }
 
     fn flush(&mut self, now: Duration) -> Result<(), ExporterError> {

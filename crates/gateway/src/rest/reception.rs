@@ -103,22 +103,20 @@ pub(super) fn is_under_way(headers: &HeaderMap, version: Version, body: &Incomin
         && !body.is_end_stream()
 }
 
-/// Reads a body that nobody wants, as far as one that is too large is read, and not for long: who has announced one may be waiting
-/// for the answer.
+/// Reads a body that nobody wants, as far as one that is too large is read, and not when nothing of it comes for a while: who has
+/// announced one may be waiting for the answer.
 pub(super) async fn discard(mut body: Arriving<Incoming>) {
     const PATIENCE: Duration = Duration::from_secs(5);
-    let reading = async {
-        let mut discarded = 0;
-        while let Some(Ok(frame)) = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await {
-            discarded += frame.data_ref().map_or(0, Bytes::len);
-            body.forget();
-            if discarded > DISCARDED_BYTES_MAX {
-                break;
-            }
+    let mut discarded = 0;
+    loop {
+        let next = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context));
+        let Ok(Some(Ok(frame))) = tokio::time::timeout(PATIENCE, next).await else { return };
+        discarded += frame.data_ref().map_or(0, Bytes::len);
+        body.forget();
+        if discarded > DISCARDED_BYTES_MAX {
+            return;
         }
-    };
-    // Whoever sends more slowly may not read the answer.
-    let _ = tokio::time::timeout(PATIENCE, reading).await;
+    }
 }
 
 /// Waits for the whole body.

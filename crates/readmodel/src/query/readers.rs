@@ -26,6 +26,8 @@ const AWAY_PAUSE: Duration = Duration::from_secs(1);
 /// A search that comes late still has so much time, so that a server which is there is not taken for one that is not.
 const TIME_MIN: Duration = Duration::from_millis(100);
 
+const TABLES_NOT_MADE: Failure = Failure::NotYet("its tables are not made yet");
+
 /// Between two looks whether a file is made.
 const MAKING_PAUSE: Duration = Duration::from_millis(10);
 
@@ -81,6 +83,7 @@ enum Open {
         session: Option<Database>,
         away: Option<(Instant, String)>,
         made: BTreeSet<PartitionId>,
+        unmade: BTreeMap<PartitionId, Instant>,
     },
 }
 
@@ -95,7 +98,13 @@ impl Readers {
     pub(crate) fn new(source: Source, partitions: Vec<PartitionId>) -> Readers {
         let open = match source {
             Source::Directory(directory, gate) => Open::Files { directory, gate, readers: BTreeMap::new() },
-            Source::Server(of) => Open::Server { server: of.server, session: None, away: None, made: BTreeSet::new() },
+            Source::Server(of) => Open::Server {
+                server: of.server,
+                session: None,
+                away: None,
+                made: BTreeSet::new(),
+                unmade: BTreeMap::new(),
+            },
         };
         Readers { partitions, open }
     }
@@ -117,7 +126,10 @@ impl Readers {
         }
         match &mut self.open {
             Open::Files { directory, gate, readers } => read_file(readers, directory, gate, partition, deadline, read),
-            Open::Server { server, session, away, made } => {
+            Open::Server { server, session, away, made, unmade } => {
+                if unmade.get(&partition).is_some_and(|until| Instant::now() < *until) {
+                    return Err(TABLES_NOT_MADE);
+                }
                 if let Some((until, reason)) = away
                     && Instant::now() < *until
                 {
@@ -125,6 +137,15 @@ impl Readers {
                 }
                 let begin = Instant::now();
                 let result = read_server(server, session, made, partition, deadline, read);
+                match &result {
+                    // Searches that follow are not kept waiting as well.
+                    Err(Failure::NotYet(_)) => {
+                        unmade.insert(partition, Instant::now() + AWAY_PAUSE);
+                    }
+                    _ => {
+                        unmade.remove(&partition);
+                    }
+                }
                 *away = match &result {
                     Err(Failure::Away(reason)) => {
                         // As long as it was waited for, so that those who come meanwhile are answered at once.
@@ -243,7 +264,7 @@ fn wait_for_tables(database: &Database, deadline: Instant) -> Result<(), Failure
             return Ok(());
         }
         if Instant::now() >= deadline {
-            return Err(Failure::NotYet("its tables are not made yet"));
+            return Err(TABLES_NOT_MADE);
         }
         std::thread::sleep(MAKING_PAUSE);
     }

@@ -129,26 +129,47 @@ fn all(database: &Database, conditions: &[Condition]) -> Result<Vec<Sql>> {
         }
     }
     parts.extend(of_others.into_iter().map(|(exists, together)| within(exists, Sql::all(together))));
-    match few_instances(database, conditions)? {
-        None => Ok(parts),
-        Some(few) => {
-            // The database believes that an index of a definition or a state finds fewer, so it does not get to see these.
-            let mut others = Sql::all(parts);
-            others.push(" IS TRUE");
-            Ok(vec![one_of("p.key", &few), others])
-        }
-    }
+    let Some(bound) = bound(database, conditions)? else { return Ok(parts) };
+    Ok(vec![bound, unseen(database.dialect(), Sql::all(parts))])
 }
 
-/// The process instances that have a variable of a value, when these are few and the conditions ask for one: they are looked at one by
-/// one.
-fn few_instances(database: &Database, conditions: &[Condition]) -> Result<Option<Vec<i64>>> {
+/// The process instances in which a condition finds all that it finds, when these are few: they are looked at one by one.
+fn bound(database: &Database, conditions: &[Condition]) -> Result<Option<Sql>> {
+    let mut variables = Vec::new();
+    conditions.iter().for_each(|one| equal_variables(one, &mut variables));
+    for (name, given) in variables {
+        let mut lookup = Sql::of("SELECT v.process_instance_key AS key FROM variable v WHERE v.name = ");
+        lookup.bind(Value::Text(name.to_owned()));
+        for test in given {
+            lookup.push(" AND ").append(variable_test(database.dialect(), "v", test));
+        }
+        if let Some(few) = few(database, lookup)? {
+            return Ok(Some(one_of_few("p.key", &few)));
+        }
+    }
+    for one in conditions {
+        if let Condition::Is(Field { filter: Filter::ElementInstance, .. }, given) = one
+            && let Some(few) = instances_of_elements(database, given)?
+        {
+            return Ok(Some(one_of_few("r.process_instance_key", &few)));
+        }
+    }
+    Ok(None)
+}
+
+/// SQLite believes that an index of a definition or a state finds few rows, so it does not get to see such conditions beside one by which
+/// few are found. PostgreSQL counts, and sees them all.
+fn unseen(dialect: Dialect, mut conditions: Sql) -> Sql {
+    if dialect == Dialect::Sqlite {
+        conditions.push(" IS TRUE");
+    }
+    conditions
+}
+
+/// The keys that a statement finds, when these are few.
+fn few(database: &Database, mut lookup: Sql) -> Result<Option<Vec<i64>>> {
     const FEW: usize = 100;
-    let Some((name, given)) = conditions.iter().find_map(equal_variable) else { return Ok(None) };
-    let mut lookup = Sql::of("SELECT key FROM (SELECT v.process_instance_key AS key FROM variable v WHERE v.name = ");
-    lookup.bind(Value::Text(name.to_owned()));
-    let mut lookup = tested_variable(database.dialect(), lookup, given);
-    lookup.push(&format!(" AS found LIMIT {}", FEW + 1));
+    lookup.push(&format!(" LIMIT {}", FEW + 1));
     let mut found: Vec<i64> = database.all(&lookup.text, &lookup.bound(), |row| row.get(0))?;
     let are_few = found.len() <= FEW;
     found.sort_unstable();
@@ -156,15 +177,34 @@ fn few_instances(database: &Database, conditions: &[Condition]) -> Result<Option
     Ok(are_few.then_some(found))
 }
 
-/// A variable that has to have a value.
-fn equal_variable(condition: &Condition) -> Option<(&str, &[Test])> {
+/// The process instances in which element instances are whose keys are given; what listens to a process itself is of the process
+/// instance.
+fn instances_of_elements(database: &Database, given: &[Test]) -> Result<Option<Vec<i64>>> {
+    let Some(equal) = given.iter().find(|one| is_equal(one)) else { return Ok(None) };
+    let keys = || test(database.dialect(), "key", equal);
+    let mut lookup = Sql::of("SELECT process_instance_key FROM element_instance WHERE ");
+    lookup.append(keys()).push(" UNION ALL SELECT key FROM process_instance WHERE ").append(keys());
+    few(database, lookup)
+}
+
+fn is_equal(test: &Test) -> bool {
+    matches!(test, Test::Equal(_) | Test::In(_))
+}
+
+/// Variables that have to have a value.
+fn equal_variables<'a>(condition: &'a Condition, variables: &mut Vec<(&'a str, &'a [Test])>) {
     match condition {
-        Condition::All(conditions) => conditions.iter().find_map(equal_variable),
-        Condition::Variable(name, tests) => {
-            let is_equal = tests.iter().any(|test| matches!(test, Test::Equal(_) | Test::In(_)));
-            is_equal.then_some((name, tests))
-        }
-        _ => None,
+        Condition::All(conditions) => conditions.iter().for_each(|one| equal_variables(one, variables)),
+        Condition::Variable(name, tests) if tests.iter().any(is_equal) => variables.push((name, tests)),
+        _ => {}
+    }
+}
+
+/// A number is one of these. One is bound, so that the statement is the same for all.
+fn one_of_few(column: &str, numbers: &[i64]) -> Sql {
+    match numbers {
+        [number] => Sql::with(format!("{column} = ?"), Value::Integer(*number)),
+        _ => one_of(column, numbers),
     }
 }
 
@@ -197,16 +237,13 @@ fn is(database: &Database, field: &Field, given: &[Test]) -> Result<Sql> {
         }
         Filter::None | Filter::Column => tests_of(dialect, field.kind, field.sql, given),
         Filter::ElementInstance => {
-            let mut parts = vec![tests_of(dialect, field.kind, field.sql, given)];
-            if let Some(equal) = given.iter().find(|one| matches!(one, Test::Equal(_) | Test::In(_))) {
-                // What listens to a process itself is of the process instance.
-                let mut lookup = Sql::of("SELECT process_instance_key FROM element_instance WHERE ");
-                lookup.append(test(dialect, "key", equal)).push(" UNION SELECT key FROM process_instance WHERE ");
-                lookup.append(test(dialect, "key", equal));
-                let found: Vec<i64> = database.all(&lookup.text, &lookup.bound(), |row| row.get(0))?;
-                parts.push(one_of("r.process_instance_key", &found));
+            let tests = tests_of(dialect, field.kind, field.sql, given);
+            match instances_of_elements(database, given)? {
+                None => tests,
+                Some(few) => {
+                    Sql::all(vec![one_of_few("r.process_instance_key", &few), unseen(dialect, Sql::all(vec![tests]))])
+                }
             }
-            Sql::all(parts)
         }
         Filter::Exists { exists, column } => within(exists, tests_of(dialect, field.kind, column, given)),
         Filter::Has { has, column } => Sql::all(given.iter().map(|one| has_some(dialect, has, column, one)).collect()),

@@ -470,9 +470,11 @@ fn what_is_of_an_element_instance_is_looked_for_in_its_process_instance() {
 
     let database = &filled[0].0.store.database;
     for entity in entities {
-        let condition = sql::condition(database, &of(entity, Test::Equal(number(120)))).expect("a condition");
+        let mut conditions = vec![of(entity, Test::Equal(number(120)))];
+        conditions.extend(entity.field("state").map(|state| Condition::equal(state, number(0))));
+        let condition = sql::condition(database, &Condition::All(conditions)).expect("a condition");
         let from = database.dialect().words(entity.from);
-        let text = format!("EXPLAIN QUERY PLAN SELECT {} FROM {from} WHERE {}", entity.key, condition.text);
+        let text = format!("EXPLAIN QUERY PLAN SELECT 1 FROM (SELECT 1 FROM {from} WHERE {} LIMIT 10)", condition.text);
         let plan = database.all(&text, &condition.bound(), |row| row.get::<String>(3)).expect("a plan").join("; ");
         assert!(plan.contains("_of_instance (process_instance_key=?)"), "{plan}");
         assert!(!plan.contains("_by_state") && !plan.contains("SCAN t"), "{plan}");
