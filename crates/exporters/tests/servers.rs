@@ -43,7 +43,7 @@ impl Server {
     fn start(kind: &'static str, directory: &Path) -> Server {
         let mut starts = 1;
         loop {
-            let mut server = Server::spawned(kind, directory);
+            let mut server = Server::spawned(kind, directory, starts);
             match server.is_up() {
                 Ok(()) => return server,
                 Err(said) if starts < STARTS_MAX && said.contains("Address already in use") => starts += 1,
@@ -52,12 +52,12 @@ impl Server {
         }
     }
 
-    fn spawned(kind: &'static str, directory: &Path) -> Server {
+    fn spawned(kind: &'static str, directory: &Path, starts: usize) -> Server {
         let local = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();
         // While the server is down, connections get none of these for their own ends. The one behind it is the server's too.
         let first = CONNECTIONS_FROM - 2 * u16::try_from(std::process::id() % 5_000).expect("it is small");
-        let mut ports = (10_000..first).rev().step_by(2);
-        let port = ports.find(|port| local(*port) && local(port + 1)).expect("ports differ");
+        let mut free = (10_000..first).rev().step_by(2).filter(|port| local(*port) && local(port + 1));
+        let port = free.nth(starts - 1).expect("ports differ");
         Server { kind, port, directory: directory.to_owned(), process: spawn(kind, port, directory) }
     }
 

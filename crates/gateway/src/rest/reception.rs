@@ -13,8 +13,8 @@ use crate::MESSAGE_BYTES_MAX;
 use crate::intake::{ArrivalError, Arriving};
 use crate::outcome::Failure;
 
-/// A body that is too large, or that nobody wants, is read up to here: a client that is still sending would find its connection closed before it
-/// reads why.
+/// A body that is too large, or that nobody wants, is read up to here: a client that is still sending would find its connection
+/// closed before it reads why.
 const DISCARDED_BYTES_MAX: usize = 16 << 20;
 
 /// What a body is.

@@ -77,8 +77,7 @@ pub(super) fn condition(database: &Database, condition: &Condition) -> Result<Sq
         Condition::Any(conditions) => {
             Sql::any(conditions.iter().map(|one| self::condition(database, one)).collect::<Result<_>>()?)
         }
-        Condition::Is(field, tests) => is(database, field, tests)?,
-        Condition::Variable(name, tests) => variable(database.dialect(), name, tests),
+        Condition::Is(..) | Condition::Variable(..) => Sql::all(all(database, std::slice::from_ref(condition))?),
         Condition::VariableOf(scope, name, tests) => variable_of(database.dialect(), *scope, name, tests),
         Condition::Seen { element_instance, process_instance, is_effective } => {
             seen(*element_instance, *process_instance, *is_effective)
@@ -125,6 +124,8 @@ fn all(database: &Database, conditions: &[Condition]) -> Result<Vec<Sql>> {
                     None => of_others.push((exists, vec![tested])),
                 }
             }
+            Condition::Is(field, tests) => parts.push(is(database, field, tests)?),
+            Condition::Variable(name, tests) => parts.push(variable(database.dialect(), name, tests)),
             other => parts.push(condition(database, other)?),
         }
     }
@@ -235,16 +236,7 @@ fn is(database: &Database, field: &Field, given: &[Test]) -> Result<Sql> {
         Filter::Column if matches!(field.kind, Kind::Value) => {
             Sql::all(given.iter().map(|one| variable_test(dialect, "r", one)).collect())
         }
-        Filter::None | Filter::Column => tests_of(dialect, field.kind, field.sql, given),
-        Filter::ElementInstance => {
-            let tests = tests_of(dialect, field.kind, field.sql, given);
-            match instances_of_elements(database, given)? {
-                None => tests,
-                Some(few) => {
-                    Sql::all(vec![one_of_few("r.process_instance_key", &few), unseen(dialect, Sql::all(vec![tests]))])
-                }
-            }
-        }
+        Filter::None | Filter::Column | Filter::ElementInstance => tests_of(dialect, field.kind, field.sql, given),
         Filter::Exists { exists, column } => within(exists, tests_of(dialect, field.kind, column, given)),
         Filter::Has { has, column } => Sql::all(given.iter().map(|one| has_some(dialect, has, column, one)).collect()),
         Filter::Via { on, select, column } => {
