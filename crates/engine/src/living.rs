@@ -1,7 +1,7 @@
 //! What lives, told as records: for who lost what it made of the record stream.
 //!
 //! The state of a checkpoint is read in slices, beside the engine, which goes on. The records say what a fold of the stream up to
-//! that checkpoint would know of what lives: definitions, global listeners, element instances, variables, jobs, user tasks,
+//! that checkpoint would know of what lives: definitions, resources, global listeners, element instances, variables, jobs, user tasks,
 //! incidents, open subscriptions and timers. They are no part of the stream: all have the place of the checkpoint.
 
 use std::collections::BTreeMap;
@@ -13,8 +13,8 @@ use protocol::{
     Command, ConditionalSubscriptionIntent, DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsValue,
     FormIntent, FormValue, GlobalListenerIntent, IncidentIntent, JobIntent, Key, MessageStartEventSubscriptionIntent,
     PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent, ProcessMessageSubscriptionIntent,
-    ProcessValue, Record, RecordPlace, SignalSubscriptionIntent, TimerIntent, Timestamp, UserTaskIntent,
-    VariableIntent, VariableValue,
+    ProcessValue, Record, RecordPlace, ResourceIntent, ResourceValue, SignalSubscriptionIntent, TimerIntent, Timestamp,
+    UserTaskIntent, VariableIntent, VariableValue,
 };
 
 use crate::element_path::{self, LastPath};
@@ -38,6 +38,7 @@ enum Stage {
     DecisionRequirements(Behind<i64>),
     Decisions(Behind<i64>),
     Forms(Behind<i64>),
+    Resources(Behind<i64>),
     GlobalListeners,
     ElementInstances(Behind<i64>),
     Variables(Behind<(i64, Arc<str>)>),
@@ -188,12 +189,19 @@ impl Teller<'_> {
                 self.record(*key, None, Payload::Decision(DecisionIntent::Created, Box::new(row.value.clone())));
                 0
             }),
-            Stage::Forms(behind) => stage!(&tables.forms, behind, Forms, Stage::GlobalListeners, |key, row| {
+            Stage::Forms(behind) => stage!(&tables.forms, behind, Forms, Stage::Resources(None), |key, row| {
                 let resource: Arc<[u8]> = row.resource.as_slice().into();
                 let value = FormValue { metadata: row.metadata.clone(), resource };
                 self.record(*key, None, Payload::Form(FormIntent::Created, Box::new(value)));
                 row.resource.len()
             }),
+            Stage::Resources(behind) => {
+                stage!(&tables.resources, behind, Resources, Stage::GlobalListeners, |key, row| {
+                    let value = ResourceValue { metadata: row.metadata.clone(), resource_prop: row.resource.clone() };
+                    self.record(*key, None, Payload::Resource(ResourceIntent::Created, Box::new(value)));
+                    row.resource.len()
+                })
+            }
             Stage::GlobalListeners => {
                 // There are few.
                 let listeners = state.current_global_listeners();

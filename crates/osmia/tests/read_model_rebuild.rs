@@ -60,7 +60,7 @@ fn ask(server: &Server, method: &str, path: &str, body: &Value) -> Value {
 /// What searches find, by kind and key; and of each element what lives in it.
 type Found = BTreeMap<String, Value>;
 
-const KINDS: [(&str, &str, &[&str]); 10] = [
+const KINDS: [(&str, &str, &[&str]); 11] = [
     ("process-definitions", "processDefinitionKey", &[]),
     ("process-instances", "processInstanceKey", &["endDate"]),
     ("element-instances", "elementInstanceKey", &["endDate"]),
@@ -70,6 +70,7 @@ const KINDS: [(&str, &str, &[&str]); 10] = [
     ("user-tasks", "userTaskKey", &["completionDate"]),
     ("message-subscriptions", "messageSubscriptionKey", &[]),
     ("decision-definitions", "decisionDefinitionKey", &[]),
+    ("resources", "resourceKey", &[]),
     // Each element waits for one thing here.
     ("element-instances/wait-states", "elementInstanceKey", &[]),
 ];
@@ -100,6 +101,8 @@ fn living(server: &Server) -> Found {
     }
     for definition in items("process-definitions") {
         let key = definition["processDefinitionKey"].as_str().expect("a key");
+        let path = format!("/v2/process-definitions/{key}/variable-names/search");
+        found.insert(format!("variable-names {key}"), ask(server, "POST", &path, &json!({}))["items"].clone());
         let path = format!("/v2/process-definitions/{key}/statistics/element-instances");
         for counted in ask(server, "POST", &path, &json!({}))["items"].as_array().expect("items") {
             if counted["active"] != 0 || counted["incidents"] != 0 {
@@ -140,6 +143,7 @@ async fn prepare(server: &Server) {
     let mut client = server.client().await;
     deploy(&mut client, one_task("called", "inner")).await;
     deploy(&mut client, order()).await;
+    deploy(&mut client, Resource { name: "robot.rpa".to_owned(), content: br#"{"id":"robot"}"#.to_vec().into() }).await;
     deploy(&mut client, one_task("short", "short")).await;
     for number in 1..=5 {
         create(&mut client, number).await;
@@ -228,6 +232,8 @@ async fn what_lives_is_found_again_when_a_file_and_its_records_are_lost() {
     };
     for (kind, expected) in [
         ("process-instances", 16),
+        ("resources", 1),
+        ("variable-names", 3),
         ("jobs", 8 * 5),
         ("incidents", 8),
         ("user-tasks", 8),

@@ -274,6 +274,8 @@ pub(crate) struct Batch {
     pub counters: BTreeMap<ElementId, Counted>,
     pub sequence_flows: BTreeSet<(i64, ElementId)>,
     pub variables: BTreeMap<i64, VariableRow>,
+    /// Names that variables of a definition have, of those that may be new.
+    pub variable_names: Vec<(i64, Text)>,
     pub jobs: BTreeMap<i64, JobRow>,
     pub user_tasks: BTreeMap<i64, UserTaskRow>,
     pub incidents: BTreeMap<i64, IncidentRow>,
@@ -307,6 +309,7 @@ impl Batch {
             + self.element_instances.len()
             + self.sequence_flows.len()
             + self.variables.len()
+            + self.variable_names.len()
             + self.jobs.len()
             + self.user_tasks.len()
             + self.incidents.len()

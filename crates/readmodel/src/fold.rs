@@ -11,21 +11,22 @@ mod global_listener;
 mod job;
 mod message;
 pub(crate) mod process_instance;
+mod resource;
 mod signal;
 mod timer;
 mod usage;
 mod user_task;
+mod variable;
 
 use std::collections::HashMap;
 
 use protocol::{
     DecisionIntent, DecisionRequirementsIntent, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessIntent,
-    ProcessValue, PurgeIntent, Record, RecordPlace, RecordType, Subject, Text, ValueType, VariableIntent,
-    VariableValue,
+    ProcessValue, PurgeIntent, Record, RecordPlace, RecordType, Subject, Text, ValueType,
 };
 
 use crate::audited::{Audited, Doing};
-use crate::batch::{Batch, VariableRow};
+use crate::batch::Batch;
 use crate::database::{Database, Result};
 use crate::dictionary::{Dictionary, names_of};
 use crate::enumerations::{DEFINITION_STATES, number_of};
@@ -75,6 +76,7 @@ pub(crate) struct Fold {
     pub is_told_living: bool,
     audited: Audited,
     set_variables: audit::SetVariables,
+    variable_names: variable::Names,
 }
 
 impl Fold {
@@ -91,6 +93,7 @@ impl Fold {
             is_told_living: false,
             audited,
             set_variables: audit::SetVariables::default(),
+            variable_names: variable::Names::default(),
         })
     }
 
@@ -166,6 +169,10 @@ impl Fold {
                 form::write(database, *intent, value)?;
                 self.batch.definitions += 1;
             }
+            Payload::Resource(intent, value) => {
+                resource::write(database, *intent, value)?;
+                self.batch.definitions += 1;
+            }
             Payload::GlobalListener(intent, value) => {
                 global_listener::write(database, *intent, value)?;
                 self.batch.definitions += 1;
@@ -198,21 +205,6 @@ impl Fold {
         *self = Fold::new(database, self.partition, self.audited)?;
         self.batch.definitions += 1;
         Ok(())
-    }
-
-    fn variable(&mut self, key: i64, intent: VariableIntent, value: &VariableValue) {
-        // A migration changes only what is known of the instance, and says no value.
-        if intent == VariableIntent::Migrated {
-            return;
-        }
-        self.batch.bytes += value.value.len();
-        let row = VariableRow {
-            instance: value.process_instance_key.raw(),
-            scope: value.scope_key.raw(),
-            name: value.name.clone(),
-            value: value.value.clone(),
-        };
-        self.batch.variables.insert(key, row);
     }
 
     fn process(&mut self, database: &Database, key: i64, intent: ProcessIntent, value: &ProcessValue) -> Result<()> {

@@ -202,6 +202,28 @@ UPDATE element SET incidents = counted.instances FROM
     WHERE element.type = 1 AND element.process_definition_key = counted.definition;
 ";
 
+/// From 7 to 8: resources that are only kept, of which those that were deployed before are not known, and the names that
+/// variables of a definition have.
+const TO_8: &str = "
+CREATE TABLE resource(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    version_tag TEXT,
+    deployment_key INTEGER NOT NULL,
+    tenant_id TEXT NOT NULL
+);
+CREATE INDEX resource_by_id ON resource(id, version);
+CREATE TABLE variable_name(
+    process_definition_key INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (process_definition_key, name)
+) WITHOUT ROWID;
+INSERT INTO variable_name(process_definition_key, name)
+    SELECT DISTINCT p.process_definition_key, v.name FROM variable v JOIN process_instance p ON p.key = v.process_instance_key;
+";
+
 /// Whether files of this version can be brought to the present one.
 pub(crate) fn is_known(version: i64) -> bool {
     (1..=SCHEMA_VERSION).contains(&version)
@@ -209,7 +231,7 @@ pub(crate) fn is_known(version: i64) -> bool {
 
 /// What brings tables of this version to the present one, step by step.
 pub(crate) fn steps_from(version: i64) -> impl Iterator<Item = &'static str> {
-    let steps = [(2, TO_2), (3, TO_3), (4, TO_4), (5, TO_5), (6, TO_6), (7, TO_7)];
+    let steps = [(2, TO_2), (3, TO_3), (4, TO_4), (5, TO_5), (6, TO_6), (7, TO_7), (8, TO_8)];
     steps.into_iter().filter(move |(to, _)| *to > version).map(|(_, step)| step)
 }
 
@@ -239,6 +261,9 @@ pub(crate) fn migrate(connection: &Connection, version: i64) -> rusqlite::Result
     }
     if version < 7 {
         connection.execute_batch(&format!("BEGIN; {TO_7} PRAGMA user_version = 7; COMMIT;"))?;
+    }
+    if version < 8 {
+        connection.execute_batch(&format!("BEGIN; {TO_8} PRAGMA user_version = 8; COMMIT;"))?;
     }
     Ok(())
 }
@@ -299,12 +324,13 @@ mod tests {
     }
 
     /// Files of all formats, as the versions that had them wrote them. There was none with format 3 or 4: those came with 5.
-    const KEPT: [(i64, &str); 5] = [
+    const KEPT: [(i64, &str); 6] = [
         (1, include_str!("../tests/data/format-1.sql")),
         (2, include_str!("../tests/data/format-2.sql")),
         (5, include_str!("../tests/data/format-5.sql")),
         (6, include_str!("../tests/data/format-6.sql")),
         (7, include_str!("../tests/data/format-7.sql")),
+        (8, include_str!("../tests/data/format-8.sql")),
     ];
 
     /// A file of a format with one ended instance: a kept one, or one that the steps lead to.
@@ -336,6 +362,11 @@ mod tests {
             assert_eq!(store.database.number(listeners), i64::from(version >= 6), "format {version}");
             let signals = "SELECT count(*) FROM signal_subscription WHERE signal_name = 'go'";
             assert_eq!(store.database.number(signals), i64::from(version >= 7), "format {version}");
+            let resources = "SELECT count(*) FROM resource WHERE id = 'clean'";
+            assert_eq!(store.database.number(resources), i64::from(version >= 8), "format {version}");
+            let names =
+                "SELECT count(*) FROM variable_name WHERE process_definition_key = 2251799813685249 AND name = 'total'";
+            assert_eq!(store.database.number(names), 1, "format {version}");
             assert_eq!(store.database.number("PRAGMA user_version"), SCHEMA_VERSION);
             if version == 1 {
                 assert_eq!(store.database.number("PRAGMA auto_vacuum"), 2, "a file of format 1 learns to get shorter");
@@ -411,7 +442,8 @@ mod tests {
              DROP INDEX process_instance_by_definition_and_start, variable_by_value, decision_instance_without_instance;
              CREATE INDEX variable_by_value ON variable(name, comparable);
              DROP TABLE form, start_form, user_task, user_task_candidate, timer, job_count, history, audit_log,
-             usage_count, usage_assignee, condition, global_listener, global_listener_event, signal_subscription;
+             usage_count, usage_assignee, condition, global_listener, global_listener_event, signal_subscription,
+             resource, variable_name;
              ALTER TABLE process_instance DROP COLUMN business_id;
              ALTER TABLE job DROP COLUMN denied_reason;
              ALTER TABLE job DROP COLUMN is_denied;
@@ -430,12 +462,12 @@ mod tests {
         assert_eq!(server.psql(&url, indexes), present);
         let forms = "SELECT count(*) || ' ' || max(form_id) FROM osmia_1.start_form";
         assert_eq!(server.psql(&url, forms), "20 ask", "what processes begin with is known of those that were there");
-        assert_eq!(server.psql(&url, "SELECT version FROM osmia_1.format"), "7");
+        assert_eq!(server.psql(&url, "SELECT version FROM osmia_1.format"), "8");
 
-        server.psql(&url, "UPDATE osmia_1.format SET version = 8");
+        server.psql(&url, "UPDATE osmia_1.format SET version = 9");
         let error = source.open(PartitionId(1), None).expect_err("a later version").to_string();
-        assert!(error.contains("has the format 8, and this version has 7"), "{error}");
-        server.psql(&url, "UPDATE osmia_1.format SET version = 7, cluster = 'other'");
+        assert!(error.contains("has the format 9, and this version has 8"), "{error}");
+        server.psql(&url, "UPDATE osmia_1.format SET version = 8, cluster = 'other'");
         let error = source.open(PartitionId(1), None).expect_err("another cluster").to_string();
         assert!(error.contains("of the cluster other, but this node is of the cluster of-tests"), "{error}");
         assert_eq!(server.psql(&url, "SELECT count(*) FROM osmia_1.place"), "1", "nothing was taken away");

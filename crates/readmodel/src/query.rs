@@ -25,7 +25,7 @@ pub use grouped::{DefinitionErrors, SubscriptionCounts};
 pub use instant::{duration, instant, moment};
 pub use jobs::{Counted, GroupBy, JOB_COUNT_MILLISECONDS, JOB_COUNTS, JOB_ERRORS, JobCounts, JobErrors, JobsOf};
 pub use readers::{Failure, Readers};
-pub use search::{Found, Page, Search, Sort};
+pub use search::{Found, Page, Search, Sort, TOTAL_MAX};
 pub use statistics::{DefinitionCounts, ElementCounts, ErrorCounts, Models};
 pub use usage::{USAGE_MILLISECONDS, UsageCounts};
 pub use user_task::TaskPlace;

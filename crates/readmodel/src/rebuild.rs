@@ -61,6 +61,7 @@ pub(crate) fn begin(database: &Database) -> Result<()> {
     database.execute("UPDATE form SET is_deleted = 1", &[])?;
     database.execute("DELETE FROM decision_definition", &[])?;
     database.execute("DELETE FROM decision_requirements", &[])?;
+    database.execute("DELETE FROM resource", &[])?;
     database.execute("DELETE FROM global_listener", &[])?;
     database.execute("DELETE FROM global_listener_event", &[])?;
     transaction.commit()?;

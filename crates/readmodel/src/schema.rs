@@ -5,7 +5,7 @@
 //! [`enumerations`](crate::enumerations), and keys are those of the engine.
 
 /// The version of the tables. Files of older ones are brought to it (`migration.rs`).
-pub(crate) const SCHEMA_VERSION: i64 = 7;
+pub(crate) const SCHEMA_VERSION: i64 = 8;
 
 /// Marks the file as a read model, so that no other SQLite file is taken for one.
 pub(crate) const APPLICATION_ID: i64 = 0x4F53_4D52;
@@ -229,6 +229,21 @@ CREATE TABLE start_form(
     process_definition_key INTEGER PRIMARY KEY,
     form_id TEXT NOT NULL
 );
+CREATE TABLE resource(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    version_tag TEXT,
+    deployment_key INTEGER NOT NULL,
+    tenant_id TEXT NOT NULL
+);
+CREATE INDEX resource_by_id ON resource(id, version);
+CREATE TABLE variable_name(
+    process_definition_key INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (process_definition_key, name)
+) WITHOUT ROWID;
 CREATE TABLE user_task(
     key INTEGER PRIMARY KEY,
     process_instance_key INTEGER NOT NULL,

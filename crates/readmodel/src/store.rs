@@ -164,6 +164,15 @@ static VARIABLES: LazyLock<Write<6>> = LazyLock::new(|| {
     )
 });
 
+static VARIABLE_NAMES: LazyLock<Write<2>> = LazyLock::new(|| {
+    Write::insert(
+        [Integer, Text],
+        "INSERT INTO variable_name(process_definition_key, name)",
+        "{1}, {2}",
+        "ON CONFLICT DO NOTHING",
+    )
+});
+
 fn write_instances(database: &Database, batch: &Batch) -> Result<()> {
     let instances = batch.process_instances.iter().map(|(key, row)| {
         [
@@ -205,7 +214,9 @@ fn write_instances(database: &Database, batch: &Batch) -> Result<()> {
             comparable.prefix().into(),
         ]
     });
-    database.write(&VARIABLES, variables)
+    database.write(&VARIABLES, variables)?;
+    let names = batch.variable_names.iter().map(|(definition, name)| [(*definition).into(), (&**name).into()]);
+    database.write(&VARIABLE_NAMES, names)
 }
 
 /// What a batch knows of the state of a job.

@@ -69,6 +69,15 @@ impl Searches {
         }
     }
 
+    /// How soon a search that found nothing may come again. Elasticsearch shows nothing new between its refreshes, and a thousand
+    /// searches a second are work of which what is measured would become longer.
+    pub(super) fn shortest_pause(&self) -> Duration {
+        match self.database {
+            Database::ReadModel => Duration::from_millis(1),
+            Database::Elasticsearch => Duration::from_millis(25),
+        }
+    }
+
     pub(super) async fn by_key(&self, key: i64) -> Result<bool, Status> {
         match self.database {
             Database::ReadModel => {

@@ -60,6 +60,44 @@ async fn forms_are_deployed_read_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn names_of_variables_are_told_once_for_each_definition() {
+    let (server, _data) = start(&["--partitions", "2"]).await;
+    let mut connection = Connection::open(&server);
+    let (one, two) = (one_task("one", "one").content, one_task("two", "two").content);
+    let deployed = connection.deploy(&[("one.bpmn", &one), ("two.bpmn", &two)]);
+    let definition = |index: usize| deployed["deployments"][index]["processDefinition"]["processDefinitionKey"].clone();
+    // Some in each partition.
+    for (process, names) in [("one", ["b", "a"]), ("one", ["b", "B"]), ("one", ["a", "\u{e4}_%"]), ("two", ["c", "a"])]
+    {
+        for _ in 0..2 {
+            let variables: serde_json::Map<_, _> = names.iter().map(|name| ((*name).to_owned(), json!(1))).collect();
+            let creation = json!({"processDefinitionId": process, "variables": variables});
+            connection.tell("POST", "/v2/process-instances", &creation.to_string());
+        }
+    }
+    let mut names = |definition: &Value, search: Value| {
+        let path = format!("/v2/process-definitions/{}/variable-names/search", definition.as_str().unwrap_or("7"));
+        let found = connection.tell("POST", &path, &search.to_string());
+        let items = found["items"].as_array().expect("items").iter();
+        (items.map(|item| item["name"].clone()).collect::<Vec<_>>(), found["page"]["totalItems"].clone())
+    };
+    let (first, second) = (definition(0), definition(1));
+    assert_eq!(names(&first, json!({})), (vec![json!("B"), json!("a"), json!("b"), json!("\u{e4}_%")], json!(4)));
+    assert_eq!(names(&second, json!({})), (vec![json!("a"), json!("c")], json!(2)));
+    assert_eq!(names(&Value::Null, json!({})), (vec![], json!(0)));
+    let like = json!({"filter": {"name": {"$like": "*_%"}}});
+    assert_eq!(names(&first, like), (vec![json!("\u{e4}_%")], json!(1)));
+    let page = json!({"filter": {"name": {"$neq": "a"}}, "page": {"from": 1, "limit": 1}});
+    assert_eq!(names(&first, page), (vec![json!("b")], json!(3)));
+    let path = format!("/v2/process-definitions/{}/variable-names/search", first.as_str().expect("a key"));
+    let cursor = r#"{"page":{"after":"WzFd"}}"#;
+    connection.refused(("POST", &path, cursor), 400, "INVALID_ARGUMENT", "The cursor");
+    connection.refused(("POST", &path, r#"{"sort":[{"field":"name"}]}"#), 400, "INVALID_ARGUMENT", "Unknown sortBy");
+    let none = "/v2/process-definitions/x/variable-names/search";
+    connection.refused(("POST", none, "{}"), 400, "Bad Request", "Expected processDefinitionKey");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn resources_that_are_only_kept_can_be_read_as_they_were_deployed() {
     let (server, _data) = start(&["--partitions", "2"]).await;
     let mut connection = Connection::open(&server);
@@ -76,7 +114,24 @@ async fn resources_that_are_only_kept_can_be_read_as_they_were_deployed() {
     let content = connection.ask("GET", &format!("{path}/content/binary"), "");
     assert_eq!((content.status, content.body.as_bytes()), (200, ROBOT));
     assert_eq!(content.header("content-type"), Some("application/octet-stream"));
+    let found = |connection: &mut Connection, search: Value| -> Vec<Value> {
+        let found = connection.tell("POST", "/v2/resources/search", &search.to_string());
+        found["items"].as_array().expect("items").clone()
+    };
+    let other = key(&connection.deploy(&[("other.rpa", br#"{"id":"other"}"#)]), "resource");
+    let all = found(&mut connection, json!({"sort": [{"field": "resourceName", "order": "DESC"}]}));
+    assert_eq!(all[0], connection.tell("GET", &path, ""));
+    assert_eq!((all.len(), &all[1]["resourceKey"], &all[1]["versionTag"]), (2, &json!(other), &Value::Null));
+    for (filter, expected) in [
+        (json!({"deploymentKey": deployed["deploymentKey"]}), vec!["robot"]),
+        (json!({"resourceId": {"$like": "*o*"}, "versionTag": {"$exists": false}}), vec!["other"]),
+        (json!({"version": {"$gt": 1}}), vec![]),
+    ] {
+        let found = found(&mut connection, json!({"filter": filter}));
+        assert_eq!(found.iter().map(|of| &of["resourceId"]).collect::<Vec<_>>(), expected, "{filter}");
+    }
     connection.tell("POST", &format!("{path}/deletion"), "{}");
+    assert_eq!(found(&mut connection, json!({})), all[1..]);
     for path in [path.clone(), format!("{path}/content"), format!("{path}/content/binary")] {
         connection.refused(("GET", &path, ""), 404, "NOT_FOUND", "no resource found with key");
     }

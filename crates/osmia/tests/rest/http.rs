@@ -203,7 +203,7 @@ async fn who_sends_much_that_nobody_wants_is_told_why_and_may_go_on() {
         ("/v2/nothing", JSON, 404),
         ("/v2/topology", JSON, 405),
         ("/v2/process-instances", "text/plain", 415),
-        ("/v2/resources/search", JSON, 501),
+        ("/v2/batch-operations/search", JSON, 501),
     ] {
         let mut connection = Connection::open(&server);
         connection.send(&format!(

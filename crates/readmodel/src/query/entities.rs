@@ -247,6 +247,34 @@ pub static FORMS: Entity = Entity {
     ],
 };
 
+/// Versions of resources that are only kept.
+pub static RESOURCES: Entity = Entity {
+    name: "resource",
+    from: "resource r",
+    key: "r.key",
+    key_field: "resourceKey",
+    scope: Scope::Same,
+    fields: &[
+        field("resourceName", "r.name", Kind::Text),
+        field("version", "r.version", Kind::Integer),
+        field("versionTag", "r.version_tag", Kind::Text),
+        field("resourceId", "r.id", Kind::Text),
+        field("tenantId", "r.tenant_id", Kind::Text),
+        field("resourceKey", "r.key", Kind::Key),
+        field("deploymentKey", "r.deployment_key", Kind::Key).hidden(),
+    ],
+};
+
+/// Names that variables of a process have had.
+pub static VARIABLE_NAMES: Entity = Entity {
+    name: "variable name",
+    from: "variable_name r",
+    key: "r.name",
+    key_field: "name",
+    scope: Scope::Every,
+    fields: &[field("name", "r.name", Kind::Text).unsorted()],
+};
+
 const OF_LISTENER_EVENTS: &str = "r.key IN (SELECT x.listener_key FROM global_listener_event x WHERE {})";
 
 /// Listeners of the user tasks of all processes.

@@ -1,6 +1,6 @@
 //! Counts over the rows that fit, by what they have in common. They are made for each question, within the time of a search.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use protocol::PartitionId;
@@ -8,6 +8,7 @@ use protocol::PartitionId;
 use super::condition::{Condition, Value};
 use super::entities::WAIT_STATES;
 use super::readers::{Failure, Readers, TIME_MAX};
+use super::search::TOTAL_MAX;
 use super::sql::{self, Sql};
 use super::statistics::ElementCounts;
 use crate::enumerations::{LOOP_BODY, PROCESS};
@@ -111,6 +112,28 @@ impl Readers {
         let mut counts: Vec<_> = counts.into_values().collect();
         counts.sort_by_key(|of| std::cmp::Reverse(of.instances));
         Ok(counts)
+    }
+
+    /// The names that variables of a definition have had, of those that fit: the first ones in the order of their bytes, one more
+    /// from each partition than a search counts.
+    ///
+    /// # Errors
+    /// When the rows cannot be read, or that takes too long.
+    pub fn variable_names(&mut self, definition: i64, condition: &Condition) -> Result<BTreeSet<String>, Failure> {
+        let deadline = Instant::now() + TIME_MAX;
+        let mut names = BTreeSet::new();
+        for partition in self.partitions().to_vec() {
+            self.read(partition, deadline, |database| {
+                let mut select = Sql::of("SELECT r.name FROM variable_name r WHERE r.process_definition_key = ");
+                select.bind(Value::Integer(definition)).push(" AND ").append(sql::condition(database, condition)?);
+                select.push(&format!(" ORDER BY r.name LIMIT {}", TOTAL_MAX + 1));
+                database.query(&select.text, &select.bound(), |row| {
+                    names.insert(row.get::<String>(0)?);
+                    Ok(())
+                })
+            })?;
+        }
+        Ok(names)
     }
 
     /// How many instances of each element wait for something in a process instance.

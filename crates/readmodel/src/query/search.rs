@@ -21,7 +21,7 @@ const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// So often a page is looked for whose rows change before they are read.
 const TRIES_MAX: u32 = 100;
 /// More rows are not counted.
-pub(super) const TOTAL_MAX: u64 = 10_000;
+pub const TOTAL_MAX: u64 = 10_000;
 
 /// A row as JSON, and its place in the order.
 type Item = (Cursor, Vec<u8>);

@@ -41,17 +41,20 @@ const MORE: &str = "
         (52, 4, 62, 'm', NULL, 6, NULL, 'p', NULL, NULL, 's', 't');
     INSERT INTO form VALUES (71, 'f', 1, 't', 0, '{}'), (72, 'f', 2, 't', 1, '{\"a\":1}');
     INSERT INTO start_form VALUES (7, 'f');
+    INSERT INTO resource VALUES (73, 'work', 'p', 1, NULL, 5, 't'), (74, 'work', 'Q', 2, 'a*b', 7, 't');
+    INSERT INTO variable_name VALUES (7, 'n'), (7, 'zero'), (8, 'a_b'), (7, 'N');
     INSERT INTO user_task VALUES (81, 100, 111, 2, 1, 'p', '[\"work\"]', '', 5, NULL, NULL, 9, NULL, 71, 50, '{}'),
         (82, 100, 120, 2, 5, NULL, '', '[\"p\",\"c\"]', 5, 8, 7, NULL, 'x', NULL, 7, '');
     INSERT INTO user_task_candidate VALUES (100, 81, 0, 'work'), (100, 82, 1, 'p'), (100, 82, 1, 'c');
     INSERT INTO global_listener VALUES (101, 'p', 'work', 3, '[\"all\"]', 0, 50, 1), (102, 'Q', 'a*b', 1, '[\"creating\",\"completing\"]', 1, 7, 0);
     INSERT INTO global_listener_event VALUES (101, 0), (102, 1), (102, 4);
     INSERT INTO timer VALUES (91, 100, 120, 'task', 9, 1), (92, 200, 210, 'border', 5, -1);";
-const ENTITIES: [&Entity; 17] = [
+const ENTITIES: [&Entity; 18] = [
     &GLOBAL_LISTENERS,
     &WAIT_STATES,
     &USER_TASKS,
     &FORMS,
+    &RESOURCES,
     &PROCESS_INSTANCES,
     &ELEMENT_INSTANCES,
     &VARIABLES,
@@ -172,6 +175,31 @@ fn every_filter_finds_the_same_in_both() {
         }
     }
     assert!(found > 1_000, "only {found} rows were found");
+}
+
+#[test]
+fn names_of_variables_are_the_same_in_both_and_no_more_than_a_search_counts() {
+    let mut filled = filled(&[ROWS, MORE]);
+    let name = VARIABLE_NAMES.field("name").expect("a field");
+    for (definition, tests, expected) in [
+        (7, vec![], vec!["N", "n", "zero"]),
+        (7, vec![Test::Like("?".to_owned())], vec!["N", "n"]),
+        (8, vec![Test::NotEqual(Value::Text("n".to_owned()))], vec!["a_b"]),
+        (9, vec![], vec![]),
+    ] {
+        let condition = Condition::Is(name, tests);
+        for (_, readers) in &mut filled {
+            let names = readers.variable_names(definition, &condition).expect("names");
+            assert_eq!(names.iter().collect::<Vec<_>>(), expected);
+        }
+    }
+    let many = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10010) \
+                INSERT INTO variable_name SELECT 9, 'v' || i FROM n";
+    for (opened, readers) in &mut filled {
+        opened.store.database.script(many);
+        let names = readers.variable_names(9, &Condition::always()).expect("names");
+        assert_eq!(names.len(), 10_001);
+    }
 }
 
 #[test]

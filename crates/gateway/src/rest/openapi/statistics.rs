@@ -1,6 +1,6 @@
 //! What operations that count take and answer.
 
-use readmodel::query::{Entity, JOB_COUNTS, JOB_ERRORS, MESSAGE_SUBSCRIPTIONS, PROCESS_DEFINITIONS};
+use readmodel::query::{Entity, JOB_COUNTS, JOB_ERRORS, MESSAGE_SUBSCRIPTIONS, PROCESS_DEFINITIONS, VARIABLE_NAMES};
 use serde_json::{Value, json};
 
 use super::reading::{filter, page_of, plain};
@@ -22,6 +22,7 @@ pub(super) fn described(name: &str, read: Read) -> Described {
         }
         Read::ErrorStatistics => with(None, Sorts::ERRORS),
         Read::SubscriptionStatistics => with(of(&MESSAGE_SUBSCRIPTIONS), Sorts::NONE),
+        Read::VariableNames => with(of(&VARIABLE_NAMES), Sorts::NONE),
         Read::VersionStatistics => with(of(&PROCESS_DEFINITIONS), Sorts::VERSIONS),
         Read::JobsOfAll => all_jobs(),
         Read::UsageMetrics => usage(),
@@ -161,6 +162,9 @@ fn groups(name: &str, read: Read) -> Described {
                 ("activeSubscriptions", number(), true),
             ]),
         ),
+        Read::VariableNames => {
+            ("The names that variables of a process definition have had.", object([("name", text(), true)]))
+        }
         Read::VersionStatistics => (
             "How many process instances of each version are active.",
             object([
@@ -185,6 +189,6 @@ fn groups(name: &str, read: Read) -> Described {
             ]),
         ),
     };
-    debug_assert!(name.contains("Statistics"), "{name}");
+    debug_assert!(name.contains("Statistics") || read == Read::VariableNames, "{name}");
     Described { answer: Some((JSON, page_of(of))), ..plain(summary.to_owned()) }
 }

@@ -1,9 +1,9 @@
 //! Answers of searches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use readmodel::query::{
-    DefinitionCounts, DefinitionErrors, ElementCounts, ErrorCounts, Found, SubscriptionCounts, Value,
+    DefinitionCounts, DefinitionErrors, ElementCounts, ErrorCounts, Found, SubscriptionCounts, TOTAL_MAX, Value,
 };
 
 use super::request::Groups;
@@ -98,6 +98,18 @@ pub(super) fn groups(mut counted: Counted, wanted: &Groups) -> Vec<u8> {
     let total = counted.len() as u64;
     let items = counted.into_iter().skip(wanted.from).take(wanted.limit).map(|(json, _)| json.finish()).collect();
     page(&Found { items, total, has_more: false, ends: None })
+}
+
+/// A page of names, of which not more are told than a search counts.
+pub(super) fn variable_names(names: &BTreeSet<String>, wanted: &Groups) -> Vec<u8> {
+    let told = usize::try_from(TOTAL_MAX).unwrap_or(usize::MAX);
+    let item = |name: &String| {
+        let mut json = JsonObject::new();
+        json.text("name", name);
+        json.finish()
+    };
+    let items = names.iter().take(told).skip(wanted.from).take(wanted.limit).map(item).collect();
+    page(&Found { items, total: names.len().min(told) as u64, has_more: names.len() > told, ends: None })
 }
 
 pub(super) fn definition_counts(counts: &[DefinitionCounts]) -> Counted {

@@ -5,8 +5,8 @@ use protocol::{Key, PartitionId};
 use readmodel::query::{
     AUDIT_LOGS, CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, DECISION_DEFINITIONS, DECISION_INSTANCES,
     DECISION_REQUIREMENTS, ELEMENT_INSTANCES, Entity, FORMS, Failure, GLOBAL_LISTENERS, INCIDENTS, JOBS,
-    MESSAGE_SUBSCRIPTIONS, Models, PROCESS_DEFINITIONS, PROCESS_INSTANCES, Readers, SEQUENCE_FLOWS, Scope, Search,
-    Sort, TaskPlace, Test, USER_TASKS, VARIABLE, VARIABLES, Value, WAIT_STATES,
+    MESSAGE_SUBSCRIPTIONS, Models, PROCESS_DEFINITIONS, PROCESS_INSTANCES, RESOURCES, Readers, SEQUENCE_FLOWS, Scope,
+    Search, Sort, TaskPlace, Test, USER_TASKS, VARIABLE, VARIABLES, Value, WAIT_STATES,
 };
 
 use super::{Searcher, answer, request};
@@ -50,6 +50,8 @@ pub(in crate::rest) enum Read {
     ErrorStatistics,
     DefinitionErrorStatistics,
     SubscriptionStatistics,
+    /// The names that variables of the definition in the path have had.
+    VariableNames,
     WaitStatistics,
     JobsOfAll,
     JobsByType,
@@ -103,6 +105,7 @@ impl Read {
         ("getProcessDefinitionInstanceStatistics", Read::DefinitionStatistics),
         ("getProcessDefinitionInstanceVersionStatistics", Read::VersionStatistics),
         ("getProcessDefinitionMessageSubscriptionStatistics", Read::SubscriptionStatistics),
+        ("searchProcessDefinitionVariableNames", Read::VariableNames),
         ("searchDecisionDefinitions", Read::Search(&DECISION_DEFINITIONS)),
         ("getDecisionDefinition", Read::Get(&DECISION_DEFINITIONS)),
         ("getDecisionDefinitionXml", Read::GetModel(&DECISION_DEFINITIONS, Models::Decision)),
@@ -111,6 +114,7 @@ impl Read {
         ("getDecisionRequirementsXml", Read::GetModel(&DECISION_REQUIREMENTS, Models::DecisionRequirements)),
         ("searchDecisionInstances", Read::Search(&DECISION_INSTANCES)),
         ("getDecisionInstance", Read::GetDecisionInstance),
+        ("searchResources", Read::Search(&RESOURCES)),
         ("getFormByKey", Read::Get(&FORMS)),
         ("searchUserTasks", Read::Search(&USER_TASKS)),
         ("getUserTask", Read::Get(&USER_TASKS)),

@@ -3,7 +3,7 @@
 use protocol::Timestamp;
 use readmodel::query::{
     Condition, Counted, Entity, GroupBy, JOB_COUNTS, JOB_ERRORS, JobCounts, JobsOf, MESSAGE_SUBSCRIPTIONS,
-    PROCESS_DEFINITIONS, PROCESS_INSTANCES, Readers, Search, UsageCounts, duration, instant, moment,
+    PROCESS_DEFINITIONS, PROCESS_INSTANCES, Readers, Search, UsageCounts, VARIABLE_NAMES, duration, instant, moment,
 };
 
 use super::answer::Sorts;
@@ -61,6 +61,7 @@ impl Searcher {
                 })
                 .await
             }
+            Read::VariableNames => self.variable_names(asked).await,
             Read::UsageMetrics => self.usage(asked.query).await,
             Read::JobsOfAll => self.all_jobs(asked.query).await,
             Read::JobsByType | Read::JobsByWorker | Read::JobsByTime | Read::JobErrors => {
@@ -79,6 +80,19 @@ impl Searcher {
                 .await
             }
         }
+    }
+
+    /// The names that variables of a definition have had.
+    async fn variable_names(&self, asked: Asked<'_>) -> Result<Answered, Problem> {
+        let key = path_key("processDefinitionKey", asked.parameter)?;
+        let mut object = Object::read(asked.body)?;
+        let condition = condition(&VARIABLE_NAMES, object.take("filter")?)?;
+        let wanted = groups(object, Sorts::NONE)?;
+        self.ask(move |readers| {
+            let names = readers.variable_names(key, &condition)?;
+            Ok(Ok(Answered::Json(answer::variable_names(&names, &wanted))))
+        })
+        .await
     }
 
     async fn elements_of_definition(&self, asked: Asked<'_>) -> Result<Answered, Problem> {
