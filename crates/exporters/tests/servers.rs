@@ -20,7 +20,7 @@ use protocol::{
 use serde_json::{Value, json};
 
 /// How long a server may take to start, or to take what waits for it.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(900);
 /// Every record whose position has this rest by 1,000 is refused by an index with another mapping.
 const REFUSED: u64 = 777;
 const PARTITIONS: u16 = 2;

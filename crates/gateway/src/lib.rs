@@ -69,6 +69,8 @@ pub struct GatewayOptions {
     pub job_streams_max: usize,
     /// What searches read; none if nothing can be searched.
     pub read_model: Option<Arc<ReadModel>>,
+    /// How long a search waits until it sees what was acknowledged before it.
+    pub search_wait: Duration,
     /// The connections of the node, counted together with those of other ports.
     pub connections: Connections,
 }
@@ -85,6 +87,7 @@ impl GatewayOptions {
             parked_polls_max: 20_000,
             job_streams_max: 20_000,
             read_model: None,
+            search_wait: Duration::from_secs(1),
             connections: Connections::new(1_024),
         }
     }

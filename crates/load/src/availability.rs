@@ -21,7 +21,7 @@ use searches::Searches;
 /// Instances that are looked for at once; samples beyond are counted and left out.
 const WANTED_MAX: u32 = 256;
 /// The pause after a search that found nothing: a part of the time that has passed, between these. So the error is small
-/// whether data come within milliseconds or minutes, and the searches are few. The shortest one depends on what is searched.
+/// beside what is measured, and the searches are few. The shortest one depends on what is searched.
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 const PAUSE_PART: u32 = 20;
 /// Spreads the sample over the turns of a profile, whatever their number.

@@ -146,6 +146,9 @@ pub(crate) struct Start {
     /// How many requests may wait for jobs at once [default: 20000]
     #[arg(long, value_name = "N")]
     parked_polls_max: Option<String>,
+    /// How long a search waits until it sees what was acknowledged before it [default: 1s]
+    #[arg(long, value_name = "DURATION")]
+    search_wait: Option<String>,
     /// How many connections may be open at once, on all ports together [default: three quarters of the open files that
     /// the system allows, at most 16384]
     #[arg(long, value_name = "N")]
@@ -195,6 +198,7 @@ impl Start {
             ("request-timeout", self.request_timeout),
             ("long-polling-timeout", self.long_polling_timeout),
             ("parked-polls-max", self.parked_polls_max),
+            ("search-wait", self.search_wait),
             ("connections-max", self.connections_max),
             ("tls-certificate", self.tls_certificate),
             ("tls-key", self.tls_key),

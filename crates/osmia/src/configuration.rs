@@ -93,6 +93,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
         ],
     ),
     setting("parked-polls-max", &[]),
+    setting("search-wait", &[]),
     setting("connections-max", &[]),
     setting(
         "tls-certificate",
@@ -157,6 +158,8 @@ pub(crate) struct Configuration {
     pub request_timeout: Duration,
     pub long_polling_timeout: Duration,
     pub parked_polls_max: usize,
+    /// How long a search waits until it sees what was acknowledged before it.
+    pub search_wait: Duration,
     /// Connections of all ports together; none for what the limit of open files allows.
     pub connections_max: Option<usize>,
     pub tls: Option<gateway::TlsFiles>,
@@ -334,6 +337,7 @@ impl Configuration {
             parked_polls_max: sources
                 .get("parked-polls-max", |text| number(text, 0, 1_000_000, "a number from 0 to 1000000"))?
                 .unwrap_or(20_000),
+            search_wait: sources.get("search-wait", duration)?.unwrap_or(Duration::from_secs(1)),
             connections_max: sources
                 .get("connections-max", |text| number(text, 2, 1_000_000, "a number from 2 to 1000000"))?,
             tls,

@@ -8,8 +8,8 @@ use gateway_interface::StreamActivatedJobsRequest;
 use support::*;
 use tonic::Code;
 
-/// How long a job is locked, in milliseconds; long enough for a slow machine to complete it.
-const LOCK: i64 = 10_000;
+/// How long a job is locked, in milliseconds, by a clock that the test moves.
+const LOCK: i64 = 3_600_000;
 
 fn stream(timeout: i64) -> StreamActivatedJobsRequest {
     StreamActivatedJobsRequest {
@@ -24,7 +24,8 @@ fn stream(timeout: i64) -> StreamActivatedJobsRequest {
 async fn acknowledged_work_survives_kill_and_nothing_happens_twice() {
     const INSTANCES: usize = 20;
     let data = tempfile::tempdir().unwrap();
-    let server = Server::start(data.path(), &["--partitions", "3"]);
+    let flags = ["--partitions", "3", "--clock-control"];
+    let server = Server::start(data.path(), &flags);
     let mut client = server.client().await;
     let deployed = deploy(&mut client, one_task("order", "work")).await;
     assert_eq!(deployed.deployments.len(), 1);
@@ -44,9 +45,10 @@ async fn acknowledged_work_survives_kill_and_nothing_happens_twice() {
     }
     server.kill();
 
-    let server = Server::start(data.path(), &["--partitions", "3"]);
+    let server = Server::start(data.path(), &flags);
     let mut client = server.client().await;
-    let mut jobs = client.stream_activated_jobs(stream(60_000)).await.unwrap().into_inner();
+    server.http("POST", "/actuator/clock/add", &format!("{{\"offsetMilli\": {LOCK}}}"));
+    let mut jobs = client.stream_activated_jobs(stream(LOCK)).await.unwrap().into_inner();
     while !waiting.is_empty() {
         let next = tokio::time::timeout(LIMIT, jobs.message());
         let job = next.await.expect("the locks of the old worker end").unwrap().expect("a pushed job");

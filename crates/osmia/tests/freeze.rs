@@ -40,7 +40,9 @@ async fn a_frozen_process_goes_on_where_it_was() {
 
         let mut client = connect(&server.grpc).await.expect("it goes on");
         client.create_process_instance(creation("probe", "")).await.expect("it takes commands");
-        assert_eq!(activate(&mut client, poll("probe", LONG_POLL)).await.len(), 1, "jobs are activated");
+        let jobs = activate(&mut client, poll("probe", LONG_POLL)).await;
+        assert_eq!(jobs.len(), 1, "jobs are activated");
+        client.complete_job(completion(jobs[0].key, "")).await.expect("it was activated");
         let (code, body) = server.http("GET", "/actuator/health", "");
         assert_eq!(code, 200, "{body}");
         assert!(load.is_content());

@@ -593,7 +593,7 @@ fn connections_are_encrypted_when_there_is_a_certificate() {
     let port = server.grpc.rsplit(':').next().unwrap();
     let topology = |address: &str| {
         program()
-            .args(["topology", "--ca-certificate", &certificate, "--timeout", "2s", "--address", address])
+            .args(["topology", "--ca-certificate", &certificate, "--timeout", "300s", "--address", address])
             .output()
             .unwrap()
     };

@@ -143,11 +143,11 @@ async fn searches_read_a_server_that_may_go_and_come_back() {
     let mut postgresql = PostgreSqlServer::start();
     let url = postgresql.new_database();
     let data = tempfile::tempdir().unwrap();
-    let flags = ["--partitions", "2", "--read-model", "postgresql", "--read-model-url", &url];
+    let flags = ["--partitions", "2", "--read-model", "postgresql", "--read-model-url", &url, "--search-wait", "1s"];
     let server = Server::start(data.path(), &flags);
     deploy(&mut server.client().await, one_task("order", "work")).await;
     // The tables may take long to be made.
-    while ask(&server, "POST", "/v2/process-instances/search", &json!({})).0 == 503 {}
+    wait_for_tables(&server);
     for number in 1..=10 {
         create(&server, number);
         assert_eq!(count(&server, "process-instances", &json!({"state": "ACTIVE"})), number as u64);

@@ -243,6 +243,9 @@ async fn what_lives_is_found_again_when_a_file_and_its_records_are_lost() {
     ] {
         assert_eq!(count(&before, kind), expected, "{kind}: {:?}", before.keys().collect::<Vec<_>>());
     }
+    let order = before.iter().find(|(_, of)| of["processDefinitionId"] == "order").expect("its definition").1;
+    let names = &before[&format!("variable-names {}", order["processDefinitionKey"].as_str().expect("a key"))];
+    assert_eq!(*names, json!([{"name": "amount"}, {"name": "id"}, {"name": "text"}]));
     server.kill();
 
     let sqlite = |path: &Path| path.extension().is_some_and(|extension| extension == "sqlite");

@@ -65,6 +65,11 @@ impl Error {
         matches!(self, Error::PostgreSql(timed_postgres::Error::Silent(_)))
     }
 
+    /// Whether a table is asked for that a server does not have: it is of a later format, or all have just been dropped.
+    pub fn is_missing_table(&self) -> bool {
+        matches!(self, Error::PostgreSql(error) if error.code() == Some(&timed_postgres::error::SqlState::UNDEFINED_TABLE))
+    }
+
     /// Whether it means that a file is damaged.
     pub fn is_damage(&self) -> bool {
         matches!(self, Error::Sqlite(error) if crate::check::is_damage(error))

@@ -214,6 +214,10 @@ impl Fold {
         if intent != ProcessIntent::Created {
             let update = "UPDATE process_definition SET state = ? WHERE key = ?";
             database.execute(update, &[state.into(), metadata.process_definition_key.raw().into()])?;
+            if intent == ProcessIntent::Deleted {
+                let delete = "DELETE FROM variable_name WHERE process_definition_key = ?";
+                database.execute(delete, &[metadata.process_definition_key.raw().into()])?;
+            }
             self.batch.definitions += 1;
             return Ok(());
         }

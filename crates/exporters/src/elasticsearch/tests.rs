@@ -292,7 +292,7 @@ fn a_bulk_has_no_more_bytes_than_it_may() {
 fn several_bulks_are_under_way_and_no_more_than_allowed() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let server = Server::start();
-    server.fail([Fault::None, Fault::Slow(300), Fault::Slow(100), Fault::Slow(200), Fault::Slow(50)]);
+    server.fail([Fault::None, Fault::Slow(3_000), Fault::Slow(2_000), Fault::Slow(2_500), Fault::Slow(50)]);
     let arguments = json!({ "url": server.url(), "bulk": { "size": 1, "delay": "1h", "inFlight": 3 } });
     let (exporter, _) = configured(Flavour::Elasticsearch, arguments, directory.path()).expect("right");
     let mut feeder = Feeder::new(&exporter, 1, Kept::default());

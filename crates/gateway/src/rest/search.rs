@@ -20,24 +20,25 @@ use crate::outcome::RecordPosition;
 pub(super) use answer::Sorts;
 pub(super) use operations::{Answered, Asked, Read};
 
-/// How long a search waits until it sees what was acknowledged before it.
-const FRESHNESS_MAX: Duration = Duration::from_secs(1);
-
 /// How long a search waits for those before it.
 const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What is searched, if the node has it.
 #[derive(Clone)]
-pub(super) struct Searcher(Option<Arc<ReadModel>>);
+pub(super) struct Searcher {
+    model: Option<Arc<ReadModel>>,
+    /// How long a search waits until it sees what was acknowledged before it.
+    freshness_max: Duration,
+}
 
 impl Searcher {
-    pub(super) fn new(model: Option<Arc<ReadModel>>) -> Searcher {
-        Searcher(model)
+    pub(super) fn new(model: Option<Arc<ReadModel>>, freshness_max: Duration) -> Searcher {
+        Searcher { model, freshness_max }
     }
 
     /// Answers once everything up to these positions can be found, or that takes too long: whether it can be found.
     pub(super) async fn wait_until_folded(&self, positions: &[RecordPosition]) -> bool {
-        let Some(model) = &self.0 else { return true };
+        let Some(model) = &self.model else { return true };
         let (mut waiting, mut waiters) = (Vec::new(), Vec::new());
         for at in positions {
             let progress = model.progress(at.partition);
@@ -61,7 +62,7 @@ impl Searcher {
             }
             true
         };
-        tokio::time::timeout(FRESHNESS_MAX, all).await.unwrap_or(false)
+        tokio::time::timeout(self.freshness_max, all).await.unwrap_or(false)
     }
 
     /// Asks the read model, on a thread of its own.
@@ -77,7 +78,7 @@ impl Searcher {
         wait_max: Duration,
         asked: impl FnOnce(&mut Readers) -> Result<Result<T, Problem>, Failure> + Send + 'static,
     ) -> Result<T, Problem> {
-        let Some(model) = &self.0 else {
+        let Some(model) = &self.model else {
             return Err(Problem::new(
                 StatusCode::NOT_IMPLEMENTED,
                 "This node has no read model, so nothing can be searched. Start it without read-model=none.",
@@ -163,7 +164,7 @@ mod tests {
             holders.push(holder);
         }
         (0..READERS).for_each(|_| begins.recv_timeout(Duration::from_secs(60)).expect("each thread has one"));
-        (Searcher::new(Some(model)), holders, directory)
+        (Searcher::new(Some(model), Duration::from_secs(1)), holders, directory)
     }
 
     #[tokio::test]

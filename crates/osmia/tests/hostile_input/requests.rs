@@ -117,7 +117,7 @@ async fn names_in_all_of_unicode() {
             ..message("paid", text, 60_000)
         };
         within(SOON, client.publish_message(published)).await.unwrap_or_else(|status| panic!("{text:?}: {status}"));
-        let request = ActivateJobsRequest { worker: text.to_owned(), ..poll(text, 10_000) };
+        let request = ActivateJobsRequest { worker: text.to_owned(), ..poll(text, LONG_POLL) };
         let jobs = within(SOON, activate(client, request)).await;
         let job = jobs.first().unwrap_or_else(|| panic!("{text:?}: no job"));
         assert_eq!((job.r#type.as_str(), job.worker.as_str()), (text, text));

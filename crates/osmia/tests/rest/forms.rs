@@ -119,7 +119,7 @@ async fn resources_that_are_only_kept_can_be_read_as_they_were_deployed() {
         found["items"].as_array().expect("items").clone()
     };
     let other = key(&connection.deploy(&[("other.rpa", br#"{"id":"other"}"#)]), "resource");
-    let all = found(&mut connection, json!({"sort": [{"field": "resourceName", "order": "DESC"}]}));
+    let all = found(&mut connection, json!({"sort": [{"field": "deploymentKey"}]}));
     assert_eq!(all[0], connection.tell("GET", &path, ""));
     assert_eq!((all.len(), &all[1]["resourceKey"], &all[1]["versionTag"]), (2, &json!(other), &Value::Null));
     for (filter, expected) in [

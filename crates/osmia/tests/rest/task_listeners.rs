@@ -112,7 +112,7 @@ async fn a_change_of_a_task_waits_for_its_listeners() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_waits_too_long_is_told_so_and_the_change_still_happens() {
-    let (server, _data) = start(&["--request-timeout", "5s"]).await;
+    let (server, _data) = start(&["--request-timeout", "15s"]).await;
     let mut watched = Watched::start(&server);
     let path = format!("{}/completion", watched.path);
     let job = watched.ask("POST", &path, &json!({}));

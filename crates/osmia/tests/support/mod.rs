@@ -191,6 +191,7 @@ pub fn command(data: &Path, flags: &[&str]) -> Command {
         // A test may still say otherwise with a flag.
         .env("OSMIA_LOG", "warn,raft_engine=error")
         .env("OSMIA_REQUEST_TIMEOUT", "600s")
+        .env("OSMIA_SEARCH_WAIT", "60s")
         .args(flags);
     command
 }

@@ -11,22 +11,27 @@ use crate::batch::VariableRow;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     met: HashMap<i64, HashSet<Text>>,
-    count: usize,
+    bytes: usize,
 }
 
 impl Names {
-    /// So many are kept. Those that are met again afterwards are written again, which changes nothing.
-    const KEPT_MAX: usize = 100_000;
+    /// More are forgotten. What is met again afterwards is written again, which changes nothing.
+    const BYTES_KEPT_MAX: usize = 8 << 20;
+    /// A definition whose variables have more names, since the fold began, makes them of data. No search tells more of them.
+    const OF_DEFINITION_MAX: usize = 10_000;
 
     /// Whether a name has to be written.
     fn is_new(&mut self, definition: i64, name: &Text) -> bool {
-        if self.met.get(&definition).is_some_and(|met| met.contains(name)) {
+        if let Some(met) = self.met.get(&definition)
+            && (met.contains(name) || met.len() >= Self::OF_DEFINITION_MAX)
+        {
             return false;
         }
-        if self.count >= Self::KEPT_MAX {
+        if self.bytes >= Self::BYTES_KEPT_MAX {
             *self = Names::default();
         }
-        self.count += 1;
+        const BESIDE_BYTES: usize = 64;
+        self.bytes += name.len() + BESIDE_BYTES;
         self.met.entry(definition).or_default().insert(name.clone())
     }
 }
@@ -62,11 +67,14 @@ mod tests {
         let mut names = Names::default();
         let name = |number: usize| Text::from(format!("name-{number}"));
         assert_eq!([7, 7, 8, 8].map(|of| names.is_new(of, &name(0))), [true, false, true, false]);
-        for number in 2..Names::KEPT_MAX {
+        for number in 0..Names::OF_DEFINITION_MAX {
             assert!(names.is_new(9, &name(number)));
         }
-        assert!(!names.is_new(7, &name(0)), "as many as are kept");
-        assert!(names.is_new(9, &name(0)), "one more");
-        assert!(names.is_new(7, &name(0)) && names.count == 2);
+        assert!(!names.is_new(9, &name(Names::OF_DEFINITION_MAX)), "no more of one definition");
+        assert!(!names.is_new(7, &name(0)), "it is still known");
+        let definitions = (10..).take_while(|of| names.bytes < Names::BYTES_KEPT_MAX && names.is_new(*of, &name(1)));
+        assert!(definitions.count() > 100_000 / 2);
+        assert!(names.is_new(11, &name(2)) && names.is_new(7, &name(0)), "all were forgotten");
+        assert_eq!(names.met.len(), 2);
     }
 }

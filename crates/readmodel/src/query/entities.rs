@@ -261,7 +261,7 @@ pub static RESOURCES: Entity = Entity {
         field("resourceId", "r.id", Kind::Text),
         field("tenantId", "r.tenant_id", Kind::Text),
         field("resourceKey", "r.key", Kind::Key),
-        field("deploymentKey", "r.deployment_key", Kind::Key).hidden(),
+        field("deploymentKey", "r.deployment_key", Kind::Key).unanswered(),
     ],
 };
 

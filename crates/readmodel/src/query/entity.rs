@@ -140,6 +140,11 @@ impl Field {
         Field { filter: Filter::None, ..self }
     }
 
+    /// To choose and to sort rows by.
+    pub(crate) const fn unanswered(self) -> Field {
+        Field { is_answered: false, ..self }
+    }
+
     /// Only to choose rows by.
     pub(crate) const fn hidden(self) -> Field {
         Field { is_answered: false, is_sortable: false, ..self }

