@@ -27,11 +27,11 @@ class TimerTest {
   @Test
   void remindersComeAsOftenAsTheyShould() {
     Model model = Model.deploy("timers");
+    long start = System.nanoTime();
     var result =
         model
             .createWithResult(Map.of("pause", "PT0S", "reminders", "R2/PT1S", "limit", "PT1H"))
             .toCompletableFuture();
-    long start = System.nanoTime();
     ActivatedJob work = Jobs.pollOne(model.jobType("work"));
 
     Jobs.complete(Jobs.pollOne(model.jobType("remind")));
