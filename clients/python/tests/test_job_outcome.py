@@ -90,7 +90,6 @@ async def test_a_failed_job_waits_for_its_backoff(server):
 
     await server.fail(first, 2, "later", backoff_ms=2000)
 
-    await server.assert_none(model.job_type("work"))
     again = await server.poll_one(model.job_type("work"))
     assert (again.key, again.retries) == (first.key, 2)
     assert time.monotonic() - start >= 1.99
