@@ -117,7 +117,7 @@ python_suite() {
 
 go_suite() {
   cd "$here/go" || return 1
-  go test -count=1 -parallel 8 -timeout 120s -v ./... >"$logs/go.log" 2>&1
+  go test -count=1 -parallel 8 -timeout 1200s -v ./... >"$logs/go.log" 2>&1
   awk '/^ *--- PASS/{p++} /^ *--- FAIL/{f++} /^ *--- SKIP/{s++} /^panic:/{f++} END{print p+0, f+0, s+0}' "$logs/go.log"
 }
 
