@@ -5,7 +5,6 @@ import { test } from 'node:test'
 import {
   Code,
   UNKNOWN_KEY,
-  activate,
   assertNone,
   client,
   complete,
@@ -81,13 +80,12 @@ test('a shorter lock frees the job earlier', async () => {
 })
 
 test('retries of an activated job can be updated', async () => {
-  const model = await deploy('one-task')
-  await model.create()
-  const [job] = await activate(model.jobType('work'), { timeout: 1000 })
+  const { type, job } = await oneJob()
 
   await client.updateJobRetries({ jobKey: job.key, retries: 9 })
+  await client.updateJobTimeout({ jobKey: job.key, timeout: 100 })
 
-  assert.equal((await pollOne(model.jobType('work'))).retries, 9)
+  assert.equal((await pollOne(type)).retries, 9)
   await refused(Code.INVALID_ARGUMENT, client.updateJobRetries({ jobKey: job.key, retries: 0 }))
 })
 

@@ -108,9 +108,10 @@ async def test_a_shorter_lock_frees_the_job_earlier(server):
 async def test_retries_of_an_activated_job_can_be_updated(server):
     model = await server.deploy("one-task")
     await model.create()
-    [first] = await server.activate(model.job_type("work"), lock_ms=1000)
+    first = await server.poll_one(model.job_type("work"))
 
     await server.update_retries(first, 9)
+    await server.jobs.update_job_timeout(first.key, 100)
 
     assert (await server.poll_one(model.job_type("work"))).retries == 9
 
