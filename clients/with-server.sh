@@ -3,8 +3,8 @@
 #
 #   clients/with-server.sh [BINARY [SUITE ...]]      target/release/osmia, all suites
 #
-# The server has three partitions, a clock that tests may move, a fresh data folder, free ports on loopback and a debug exporter; the Java suite may
-# kill and restart it. OSMIA_CLIENTS_PARTITIONS sets another number of partitions.
+# The server has three partitions, a clock that tests may move, a fresh data folder, free ports on loopback, a debug exporter and time to answer on a
+# slow machine; the Java suite may kill and restart it. OSMIA_CLIENTS_PARTITIONS sets another number of partitions.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -14,13 +14,14 @@ start() {
   local run=$1
   # shellcheck source=/dev/null
   . "$run/settings"
-  OSMIA_EXPORTERS_DEBUG_TYPE=json-lines OSMIA_EXPORTERS_DEBUG_PATH="$run/records.jsonl" \
+  OSMIA_EXPORTERS_DEBUG_TYPE=json-lines OSMIA_EXPORTERS_DEBUG_PATH="$run/records.jsonl" OSMIA_REQUEST_TIMEOUT=600s \
     nohup "$binary" start --data "$run/data" --partitions "$partitions" --clock-control \
     --grpc-port "$grpc_port" --http-port "$http_port" --management-port "$management_port" </dev/null >>"$run/server.log" 2>&1 &
   local pid=$!
   disown "$pid" # or bash reports its end
   echo "$pid" >"$run/pid"
-  for _ in $(seq 600); do
+  local end=$((SECONDS + 600))
+  while [ "$SECONDS" -lt "$end" ]; do
     if curl -fsS -o /dev/null "http://127.0.0.1:$management_port/actuator/health/readiness" 2>/dev/null; then
       return 0
     fi

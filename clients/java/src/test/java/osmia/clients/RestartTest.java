@@ -32,7 +32,7 @@ import org.junit.jupiter.api.parallel.Isolated;
 class RestartTest {
   private static final int INSTANCES = 200;
   private static final Duration LOCK = Duration.ofSeconds(5);
-  private static final long PATIENCE_NANOS = 300_000_000_000L;
+  private static final long PATIENCE_NANOS = 900_000_000_000L;
   private static final Set<Code> CONNECTION_LOST =
       Set.of(Code.UNAVAILABLE, Code.DEADLINE_EXCEEDED, Code.CANCELLED, Code.ABORTED);
 
@@ -183,7 +183,9 @@ class RestartTest {
   }
 
   private static void awaitRestart(Process restart) throws Exception {
-    assertTrue(restart.waitFor(120, TimeUnit.SECONDS), "the restart command did not return");
+    assertTrue(
+        restart.waitFor(PATIENCE_NANOS, TimeUnit.NANOSECONDS),
+        "the restart command did not return");
     assertEquals(0, restart.exitValue(), "exit code of the restart command");
   }
 
