@@ -23,7 +23,7 @@ import (
 const (
 	lock       = time.Minute
 	patience   = 120 * time.Second
-	onePoll    = 3 * time.Second
+	onePoll    = 60 * time.Second
 	aMoment    = 1000 * time.Millisecond
 	unknownKey = int64(1)<<51 + 4_000_000_000
 )
