@@ -2,9 +2,10 @@
 
 import asyncio
 import contextlib
+import time
 
 import pytest
-from server import LOCK_MS, needs_full_gateway
+from server import LOCK_MS, PATIENCE_MS, needs_full_gateway
 
 pytestmark = needs_full_gateway
 
@@ -21,7 +22,7 @@ async def pushed(server, model, lock_ms=LOCK_MS):
             worker="streaming-suite",
             timeout=lock_ms,
             variables_to_fetch=[],
-            stream_request_timeout=120,
+            stream_request_timeout=1200,
             tenant_ids=["<default>"],
         ):
             if job.process_instance_key not in given_up:
@@ -39,20 +40,24 @@ async def pushed(server, model, lock_ms=LOCK_MS):
 
 async def _await_registration(server, model, queue, given_up):
     """Opening a stream is not acknowledged, so instances are created until one is pushed."""
-    for _ in range(20):
+    patience = 0.5
+    while patience < PATIENCE_MS / 1000:
         instance = await model.create()
         try:
-            await server.complete(await asyncio.wait_for(queue.get(), 0.5))
+            await server.complete(await asyncio.wait_for(queue.get(), patience))
             return
         except TimeoutError:
-            # Its job may still be on its way.
+            # Its job may still be on its way, or have come just now.
             given_up.add(instance)
+            while not queue.empty():
+                queue.get_nowait()
             await server.client.cancel_process_instance(instance)
-    raise AssertionError("no job was pushed within 10 seconds after the stream was opened")
+        patience *= 2
+    raise AssertionError("no job was pushed within 2 minutes after the stream was opened")
 
 
 async def following(queue):
-    return await asyncio.wait_for(queue.get(), 10)
+    return await asyncio.wait_for(queue.get(), PATIENCE_MS / 1000)
 
 
 async def test_jobs_are_pushed_with_all_that_a_worker_needs(server):
@@ -100,6 +105,12 @@ async def test_what_nobody_streams_any_more_is_there_for_polling(server):
         pass
     await asyncio.sleep(0.2)
 
-    instance = await model.create()
+    # What was pushed before the server knew that the stream is closed is lost until its lock ends.
+    created = set()
+    jobs = []
+    end = time.monotonic() + PATIENCE_MS / 1000
+    while not jobs and time.monotonic() < end:
+        created.add(await model.create())
+        jobs = await server.activate(model.job_type("work"))
 
-    assert (await server.poll_one(model.job_type("work"))).process_instance_key == instance
+    assert {job.process_instance_key for job in jobs} & created

@@ -7,6 +7,8 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import io.camunda.client.CamundaClient;
 import io.camunda.client.api.response.ActivatedJob;
 import java.time.Duration;
+import java.util.HashSet;
+import java.util.List;
 import java.util.Map;
 import java.util.Set;
 import java.util.concurrent.BlockingQueue;
@@ -48,28 +50,40 @@ class StreamTest {
     /** Opening a stream is not acknowledged, so instances are created until one is pushed. */
     private void awaitRegistration(Model model) throws Exception {
       ActivatedJob probe = null;
-      for (int attempt = 0; attempt < 20 && probe == null; attempt++) {
+      for (long patience = 500; patience <= 64_000 && probe == null; patience *= 2) {
         long instance = model.create();
-        probe = jobs.poll(500, TimeUnit.MILLISECONDS);
+        probe = jobs.poll(patience, TimeUnit.MILLISECONDS);
         if (probe == null) {
-          givenUp.add(instance);
-          jobs.removeIf(late -> late.getProcessInstanceKey() == instance);
+          giveUp(instance);
           Server.client().newCancelInstanceCommand(instance).send().join();
         }
       }
-      assertNotNull(probe, "no job was pushed within 10 seconds after the stream was opened");
+      assertNotNull(probe, "no job was pushed within 2 minutes after the stream was opened");
       Jobs.complete(probe);
     }
 
-    private void take(ActivatedJob job) {
+    private synchronized void giveUp(long instance) {
+      givenUp.add(instance);
+      jobs.removeIf(late -> late.getProcessInstanceKey() == instance);
+    }
+
+    private synchronized void take(ActivatedJob job) {
       if (!givenUp.contains(job.getProcessInstanceKey())) {
         jobs.add(job);
       }
     }
 
     ActivatedJob next() throws Exception {
-      ActivatedJob job = jobs.poll(10, TimeUnit.SECONDS);
-      assertNotNull(job, "no job was pushed within 10 seconds");
+      ActivatedJob job = jobs.poll(120, TimeUnit.SECONDS);
+      assertNotNull(job, "no job was pushed within 2 minutes");
+      return job;
+    }
+
+    ActivatedJob next(long instance) throws Exception {
+      ActivatedJob job = next();
+      while (job.getProcessInstanceKey() != instance) {
+        job = next();
+      }
       return job;
     }
 
@@ -170,10 +184,11 @@ class StreamTest {
   void aJobWhoseLockEndsIsPushedAgain() throws Exception {
     Model model = Model.deploy("one-task");
     try (var pushed = new Pushed(Server.client(), model, Duration.ofSeconds(1))) {
-      model.create();
-      ActivatedJob first = pushed.next();
+      long instance = model.create();
+      // The lock of the first instance's job may have ended too.
+      ActivatedJob first = pushed.next(instance);
 
-      ActivatedJob again = pushed.next();
+      ActivatedJob again = pushed.next(instance);
 
       assertEquals(first.getKey(), again.getKey());
       Jobs.complete(again);
@@ -222,9 +237,17 @@ class StreamTest {
     }
     Thread.sleep(200);
 
-    long instance = model.create();
+    // What was pushed before the server knew that the stream is closed is lost until its lock ends.
+    Set<Long> created = new HashSet<>();
+    List<ActivatedJob> jobs = List.of();
+    long end = System.nanoTime() + 120_000_000_000L;
+    while (jobs.isEmpty() && System.nanoTime() < end) {
+      created.add(model.create());
+      jobs = Jobs.activate(model.jobType("work"), 1, Jobs.LOCK, Duration.ofSeconds(3));
+    }
 
-    assertEquals(instance, Jobs.pollOne(model.jobType("work")).getProcessInstanceKey());
+    assertEquals(1, jobs.size());
+    assertTrue(created.contains(jobs.get(0).getProcessInstanceKey()));
   }
 
   @Test
