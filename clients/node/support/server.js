@@ -79,7 +79,7 @@ export async function deploy(name) {
       client.createProcessInstanceWithResult({
         bpmnProcessId: id,
         variables,
-        requestTimeout: 20_000,
+        requestTimeout: PATIENCE_MS,
         ...options,
       }),
   }

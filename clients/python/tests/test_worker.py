@@ -5,7 +5,7 @@ import contextlib
 
 import pytest
 from pyzeebe import Job, JobController, ZeebeWorker
-from server import needs_full_gateway, open_channel
+from server import PATIENCE_MS, needs_full_gateway, open_channel
 
 pytestmark = needs_full_gateway
 
@@ -65,7 +65,7 @@ async def test_many_instances_are_each_done_once(server, worker):
 
     async with working(worker):
         fresh = {await model.create() for _ in range(20)}
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE_MS / 1000):
             while set(seen) != backlog | fresh:
                 await asyncio.sleep(0.05)
 
@@ -87,7 +87,7 @@ async def test_an_exception_fails_the_job_until_it_succeeds(server, worker):
         return {"attempts": len(attempts)}
 
     async with working(worker):
-        answer = await model.create_with_result(timeout=20_000)
+        answer = await model.create_with_result(timeout=PATIENCE_MS)
 
     assert attempts == [3, 2, 1]
     assert answer.variables == {"attempts": 3}
