@@ -14,7 +14,8 @@ start() {
   local run=$1
   # shellcheck source=/dev/null
   . "$run/settings"
-  OSMIA_EXPORTERS_DEBUG_TYPE=json-lines OSMIA_EXPORTERS_DEBUG_PATH="$run/records.jsonl" OSMIA_REQUEST_TIMEOUT=600s \
+  OSMIA_EXPORTERS_DEBUG_TYPE=json-lines OSMIA_EXPORTERS_DEBUG_PATH="$run/records.jsonl" \
+    OSMIA_REQUEST_TIMEOUT=600s OSMIA_SEARCH_WAIT=60s \
     nohup "$binary" start --data "$run/data" --partitions "$partitions" --clock-control \
     --grpc-port "$grpc_port" --http-port "$http_port" --management-port "$management_port" </dev/null >>"$run/server.log" 2>&1 &
   local pid=$!

@@ -50,6 +50,9 @@ pub use outcome::RecordPosition;
 /// The largest message in either direction.
 pub const MESSAGE_BYTES_MAX: usize = 4 << 20;
 
+/// How long a search waits until it sees what was acknowledged before it, unless another time is set.
+pub const SEARCH_WAIT_MAX: Duration = Duration::from_secs(1);
+
 /// How a gateway serves.
 #[derive(Debug, Clone)]
 pub struct GatewayOptions {
@@ -70,7 +73,7 @@ pub struct GatewayOptions {
     /// What searches read; none if nothing can be searched.
     pub read_model: Option<Arc<ReadModel>>,
     /// How long a search waits until it sees what was acknowledged before it.
-    pub search_wait: Duration,
+    pub search_wait_max: Duration,
     /// The connections of the node, counted together with those of other ports.
     pub connections: Connections,
 }
@@ -87,7 +90,7 @@ impl GatewayOptions {
             parked_polls_max: 20_000,
             job_streams_max: 20_000,
             read_model: None,
-            search_wait: Duration::from_secs(1),
+            search_wait_max: SEARCH_WAIT_MAX,
             connections: Connections::new(1_024),
         }
     }

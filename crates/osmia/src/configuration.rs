@@ -337,7 +337,7 @@ impl Configuration {
             parked_polls_max: sources
                 .get("parked-polls-max", |text| number(text, 0, 1_000_000, "a number from 0 to 1000000"))?
                 .unwrap_or(20_000),
-            search_wait: sources.get("search-wait", duration)?.unwrap_or(Duration::from_secs(1)),
+            search_wait: sources.get("search-wait", duration)?.unwrap_or(gateway::SEARCH_WAIT_MAX),
             connections_max: sources
                 .get("connections-max", |text| number(text, 2, 1_000_000, "a number from 2 to 1000000"))?,
             tls,

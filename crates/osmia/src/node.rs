@@ -182,7 +182,7 @@ async fn serve(
         request_timeout: configuration.request_timeout,
         long_polling_timeout: configuration.long_polling_timeout,
         parked_polls_max: configuration.parked_polls_max,
-        search_wait: configuration.search_wait,
+        search_wait_max: configuration.search_wait,
         connections,
         read_model,
         ..GatewayOptions::new(grpc_address, http_address)

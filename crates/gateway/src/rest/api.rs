@@ -141,10 +141,10 @@ impl Api {
         intake: Intake,
         workers: Workers,
         clock: Arc<Clock>,
-        (model, search_wait): (Option<Arc<ReadModel>>, Duration),
+        (model, search_wait_max): (Option<Arc<ReadModel>>, Duration),
     ) -> Api {
         let (routes, metrics) = (Arc::new(Routes::new()), Arc::new(ApiMetrics::new()));
-        let searcher = Searcher::new(model, search_wait);
+        let searcher = Searcher::new(model, search_wait_max);
         Api(Arc::new(Shared { executor, workers, clock, searcher, intake, routes, metrics }))
     }
 
