@@ -16,7 +16,9 @@ use std::time::Duration;
 use protocol::GlobalListenerValue;
 pub(crate) use sources::{Environment, Sources};
 pub(crate) use values::duration;
-use values::{age, backlog_bytes, bytes, directory, doings, number, port, root_variable_bytes, switch, working_time};
+use values::{
+    age, backlog_bytes, bytes, directory, doings, number, port, root_variable_bytes, search_wait, switch, working_time,
+};
 
 /// A setting: its name and the variables of Camunda with the same meaning, the more specific ones first.
 pub(crate) struct Setting {
@@ -337,7 +339,7 @@ impl Configuration {
             parked_polls_max: sources
                 .get("parked-polls-max", |text| number(text, 0, 1_000_000, "a number from 0 to 1000000"))?
                 .unwrap_or(20_000),
-            search_wait: sources.get("search-wait", duration)?.unwrap_or(gateway::SEARCH_WAIT_MAX),
+            search_wait: sources.get("search-wait", search_wait)?.unwrap_or(gateway::SEARCH_WAIT_MAX),
             connections_max: sources
                 .get("connections-max", |text| number(text, 2, 1_000_000, "a number from 2 to 1000000"))?,
             tls,

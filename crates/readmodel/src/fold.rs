@@ -215,8 +215,7 @@ impl Fold {
             let update = "UPDATE process_definition SET state = ? WHERE key = ?";
             database.execute(update, &[state.into(), metadata.process_definition_key.raw().into()])?;
             if intent == ProcessIntent::Deleted {
-                let delete = "DELETE FROM variable_name WHERE process_definition_key = ?";
-                database.execute(delete, &[metadata.process_definition_key.raw().into()])?;
+                self.forget_variable_names(database, metadata.process_definition_key.raw())?;
             }
             self.batch.definitions += 1;
             return Ok(());

@@ -221,7 +221,8 @@ CREATE TABLE variable_name(
     PRIMARY KEY (process_definition_key, name)
 ) WITHOUT ROWID;
 INSERT INTO variable_name(process_definition_key, name)
-    SELECT DISTINCT p.process_definition_key, v.name FROM variable v JOIN process_instance p ON p.key = v.process_instance_key;
+    SELECT DISTINCT p.process_definition_key, v.name FROM variable v JOIN process_instance p ON p.key = v.process_instance_key
+    JOIN process_definition d ON d.key = p.process_definition_key WHERE d.state = 0 OR p.state = 0;
 ";
 
 /// Whether files of this version can be brought to the present one.

@@ -15,6 +15,7 @@ use super::{
     incident, job, message, modification, older_client, process_instance, resource, response, search, signal,
     user_task, variable,
 };
+use crate::SEARCH_WAIT_MAX;
 use crate::activation::{Activation, ActivationContext};
 use crate::answers::LargeAnswer;
 use crate::listener::Caller;
@@ -148,7 +149,9 @@ impl Shared {
         let key = path_key("processInstanceKey", taken.parameters.first())?;
         let (body, _) = self.receive(taken, caller).await?;
         Object::read(&body)?.finish()?;
-        self.searcher.wait_until_folded(&self.executor.acknowledged.positions()).await;
+        // However soon searches are to be answered: an incident that was just acknowledged is meant too.
+        let acknowledged = self.executor.acknowledged.positions();
+        self.searcher.wait_until_folded_within(SEARCH_WAIT_MAX, &acknowledged).await;
         // Those that there are now, all of them on the partition of the instance: what is resolved without a change of its cause becomes an incident again, with a new key.
         let up_to = self.searcher.newest_incident(key).await?.unwrap_or_default();
         let (mut behind, mut newest) = (0, None);

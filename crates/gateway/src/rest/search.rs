@@ -28,16 +28,21 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 pub(super) struct Searcher {
     model: Option<Arc<ReadModel>>,
     /// How long a search waits until it sees what was acknowledged before it.
-    freshness_max: Duration,
+    search_wait_max: Duration,
 }
 
 impl Searcher {
-    pub(super) fn new(model: Option<Arc<ReadModel>>, freshness_max: Duration) -> Searcher {
-        Searcher { model, freshness_max }
+    pub(super) fn new(model: Option<Arc<ReadModel>>, search_wait_max: Duration) -> Searcher {
+        Searcher { model, search_wait_max }
     }
 
     /// Answers once everything up to these positions can be found, or that takes too long: whether it can be found.
     pub(super) async fn wait_until_folded(&self, positions: &[RecordPosition]) -> bool {
+        self.wait_until_folded_within(self.search_wait_max, positions).await
+    }
+
+    /// The same, for as long as this.
+    pub(super) async fn wait_until_folded_within(&self, wait_max: Duration, positions: &[RecordPosition]) -> bool {
         let Some(model) = &self.model else { return true };
         let (mut waiting, mut waiters) = (Vec::new(), Vec::new());
         for at in positions {
@@ -62,7 +67,7 @@ impl Searcher {
             }
             true
         };
-        tokio::time::timeout(self.freshness_max, all).await.unwrap_or(false)
+        tokio::time::timeout(wait_max, all).await.unwrap_or(false)
     }
 
     /// Asks the read model, on a thread of its own.

@@ -84,6 +84,13 @@ pub(super) fn working_time(text: &str) -> Value<Duration> {
     }
 }
 
+/// A duration. Nothing that has ended is deleted while a search waits, so it is short.
+pub(super) fn search_wait(text: &str) -> Value<Duration> {
+    const LONGEST_SEARCH_WAIT: Duration = Duration::from_secs(60);
+    const EXPECTED: &str = "a duration of at most 60s like 0, 500ms, 2s or PT2S";
+    duration(text).ok().filter(|time| *time <= LONGEST_SEARCH_WAIT).ok_or(EXPECTED)
+}
+
 /// `30d`, `P30D`, or a duration; at least a minute, so that nothing goes before it was seen.
 pub(super) fn age(text: &str) -> Value<Duration> {
     const EXPECTED: &str = "an age of at least a minute like 12h, 30d or P30D";
@@ -148,6 +155,16 @@ mod tests {
         }
         for text in ["", "s", "-1s", "1d", "nan", "1e99h"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_search_waits_for_a_minute_at_most() {
+        for (text, milliseconds) in [("0", 0), ("PT2S", 2_000), ("1m", 60_000)] {
+            assert_eq!(search_wait(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for text in ["61s", "soon"] {
+            assert!(search_wait(text).is_err_and(|said| said.contains("at most 60s")), "{text}");
         }
     }
 

@@ -93,6 +93,21 @@ async fn names_of_variables_are_told_once_for_each_definition() {
     let cursor = r#"{"page":{"after":"WzFd"}}"#;
     connection.refused(("POST", &path, cursor), 400, "INVALID_ARGUMENT", "The cursor");
     connection.refused(("POST", &path, r#"{"sort":[{"field":"name"}]}"#), 400, "INVALID_ARGUMENT", "Unknown sortBy");
+    // What is left of the second one goes with it, on each partition when it learns of that.
+    let path = format!("/v2/process-definitions/{}/variable-names/search", second.as_str().expect("a key"));
+    let instances = r#"{"filter":{"processDefinitionId":"two","state":"ACTIVE"}}"#;
+    let instances = connection.tell("POST", "/v2/process-instances/search", instances)["items"].clone();
+    assert_eq!(instances.as_array().expect("items").len(), 2);
+    for instance in instances.as_array().expect("items") {
+        let instance = instance["processInstanceKey"].as_str().expect("a key");
+        assert_eq!(connection.ask("POST", &format!("/v2/process-instances/{instance}/cancellation"), "").status, 204);
+    }
+    assert_eq!(connection.tell("POST", &path, "{}")["page"]["totalItems"], 2);
+    connection.tell("POST", &format!("/v2/resources/{}/deletion", second.as_str().expect("a key")), "{}");
+    let begin = std::time::Instant::now();
+    while connection.tell("POST", &path, "{}")["page"]["totalItems"] != 0 {
+        assert!(begin.elapsed() < LIMIT, "the names of a deleted definition stay");
+    }
     let none = "/v2/process-definitions/x/variable-names/search";
     connection.refused(("POST", none, "{}"), 400, "Bad Request", "Expected processDefinitionKey");
 }

@@ -166,7 +166,7 @@ impl Server {
         if !migration::is_known(version) {
             return Ok(Err(format!("has the format {version}, and this version has {SCHEMA_VERSION}")));
         }
-        // Who still writes the older format waits until the end of the steps, and so is not overlooked by them.
+        // Who is writing the older format has done so before the steps look at its rows.
         database.query("SELECT 1 FROM place FOR UPDATE", &[], |_| Ok(()))?;
         // New indexes may be made of many rows.
         session.set_time_max(MAKING_TIME_MAX);

@@ -6,6 +6,7 @@ use protocol::{Text, VariableIntent, VariableValue};
 
 use super::Fold;
 use crate::batch::VariableRow;
+use crate::database::{Database, Result};
 
 /// Names that were met, by definition, so that they are not written again each time.
 #[derive(Debug, Default)]
@@ -17,7 +18,7 @@ pub(super) struct Names {
 impl Names {
     /// More are forgotten. What is met again afterwards is written again, which changes nothing.
     const BYTES_KEPT_MAX: usize = 8 << 20;
-    /// A definition whose variables have more names, since the fold began, makes them of data. No search tells more of them.
+    /// A definition whose variables have more names makes them of data: no more of them are written, until all are forgotten.
     const OF_DEFINITION_MAX: usize = 10_000;
 
     /// Whether a name has to be written.
@@ -37,6 +38,13 @@ impl Names {
 }
 
 impl Fold {
+    /// A definition is gone, and nothing of it lives.
+    pub(super) fn forget_variable_names(&mut self, database: &Database, definition: i64) -> Result<()> {
+        self.batch.variable_names.retain(|(of, _)| *of != definition);
+        database.execute("DELETE FROM variable_name WHERE process_definition_key = ?", &[definition.into()])?;
+        Ok(())
+    }
+
     pub(super) fn variable(&mut self, key: i64, intent: VariableIntent, value: &VariableValue) {
         let definition = value.process_definition_key.raw();
         if self.variable_names.is_new(definition, &value.name) {

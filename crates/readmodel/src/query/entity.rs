@@ -147,7 +147,7 @@ impl Field {
 
     /// Only to choose rows by.
     pub(crate) const fn hidden(self) -> Field {
-        Field { is_answered: false, is_sortable: false, ..self }
+        self.unanswered().unsorted()
     }
 
     pub(crate) const fn of_element_instance(self) -> Field {
