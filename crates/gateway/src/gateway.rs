@@ -98,8 +98,8 @@ impl Gateway {
         let services = move || grpc::Services::new(service.of_connection(), health_server.clone(), grpc_intake.clone());
         ports.spawn(listener(grpc, Speech::Http2, grpc_tls).serve(services, stopping.clone()));
         let workers = rest::Workers { polling, long_polling_timeout, stopping: stopping.clone() };
-        let searched = (options.read_model.clone(), options.search_wait_max);
-        let api = rest::Api::new(executor, intake, workers, clock, searched);
+        let searcher = rest::Searcher::new(options.read_model.clone(), options.search_wait_max);
+        let api = rest::Api::new(executor, intake, workers, clock, searcher);
         ports.spawn(listener(http, Speech::Http, http_tls).serve(move || api.of_connection(), stopping.clone()));
         let server = tokio::spawn(serve(ports, stopping));
         Ok(Gateway {

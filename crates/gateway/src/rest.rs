@@ -35,3 +35,4 @@ mod user_task;
 mod variable;
 
 pub(crate) use api::{Api, Workers};
+pub(crate) use search::Searcher;

@@ -47,7 +47,8 @@ async fn acknowledged_work_survives_kill_and_nothing_happens_twice() {
 
     let server = Server::start(data.path(), &flags);
     let mut client = server.client().await;
-    server.http("POST", "/actuator/clock/add", &format!("{{\"offsetMilli\": {LOCK}}}"));
+    let (code, body) = server.http("POST", "/actuator/clock/add", &format!("{{\"offsetMilli\": {LOCK}}}"));
+    assert_eq!(code, 200, "{body}");
     let mut jobs = client.stream_activated_jobs(stream(LOCK)).await.unwrap().into_inner();
     while !waiting.is_empty() {
         let next = tokio::time::timeout(LIMIT, jobs.message());

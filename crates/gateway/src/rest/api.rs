@@ -8,7 +8,6 @@ use http_body::Body;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{HOST, HeaderMap};
 use hyper::{Method, Request, Response, StatusCode, Version};
-use readmodel::ReadModel;
 use tokio::sync::watch;
 
 use super::metrics::ApiMetrics;
@@ -141,10 +140,9 @@ impl Api {
         intake: Intake,
         workers: Workers,
         clock: Arc<Clock>,
-        (model, search_wait_max): (Option<Arc<ReadModel>>, Duration),
+        searcher: Searcher,
     ) -> Api {
         let (routes, metrics) = (Arc::new(Routes::new()), Arc::new(ApiMetrics::new()));
-        let searcher = Searcher::new(model, search_wait_max);
         Api(Arc::new(Shared { executor, workers, clock, searcher, intake, routes, metrics }))
     }
 

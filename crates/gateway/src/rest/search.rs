@@ -25,14 +25,14 @@ const WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What is searched, if the node has it.
 #[derive(Clone)]
-pub(super) struct Searcher {
+pub(crate) struct Searcher {
     model: Option<Arc<ReadModel>>,
     /// How long a search waits until it sees what was acknowledged before it.
     search_wait_max: Duration,
 }
 
 impl Searcher {
-    pub(super) fn new(model: Option<Arc<ReadModel>>, search_wait_max: Duration) -> Searcher {
+    pub(crate) fn new(model: Option<Arc<ReadModel>>, search_wait_max: Duration) -> Searcher {
         Searcher { model, search_wait_max }
     }
 

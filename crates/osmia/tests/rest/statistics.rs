@@ -343,7 +343,11 @@ async fn a_search_sees_what_the_header_of_an_answer_says() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_waits_as_long_as_the_node_was_told() {
-    let (server, _data) = start(&["--search-wait", "3s"]).await;
+    let data = tempfile::tempdir().expect("a directory");
+    // Longer than what a node does that was told nothing.
+    let mut command = command(data.path(), &["--search-wait", "3s"]);
+    command.env_remove("OSMIA_SEARCH_WAIT");
+    let server = Server::spawn(command);
     let begin = std::time::Instant::now();
     let ahead = search_with(&mut Connection::open(&server), "osmia-position: 1-999999999\r\n");
     assert_eq!((ahead.status, ahead.header("osmia-consistency")), (200, Some("eventual")), "it does not wait for ever");
