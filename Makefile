@@ -3,13 +3,24 @@
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 BINARY := target/release/osmia
 
-.PHONY: run test test-exporters timing hostile build bench differential simulate sensitivity fuzz build-times
+
+.DEFAULT_GOAL := help
+.PHONY: help run check test test-exporters timing hostile build bench differential simulate sensitivity fuzz build-times
+
+## help: what there is
+help:
+	@sed -n 's/^## \([a-z-]*\): /  \1\t/p' Makefile | expand -t 20
 
 ## run: builds quickly and starts a node with a demo process whose instances move; data in ./osmia-data
 run:
 	scripts/install-tools
 	cargo build --profile quick --locked -p osmia
 	target/quick/osmia start --demo --data ./osmia-data
+
+## check: in seconds: format, rules of the house, lints and unit tests of the crates that changed; ALL=1, BASE=COMMIT
+check:
+	scripts/install-tools check
+	scripts/check
 
 ## test: everything that CI runs
 test:
