@@ -275,7 +275,7 @@ mod tests {
     #[test]
     fn the_help_names_every_variable_that_an_address_comes_from() {
         let help = <Arguments as clap::CommandFactory>::command().render_long_help().to_string();
-        for variable in crate::client::ADDRESS_VARIABLES.iter().chain(&crate::ask::ADDRESS_VARIABLES) {
+        for variable in crate::variables::GRPC_ADDRESS.iter().chain(&crate::variables::REST_ADDRESS) {
             let is_named = help
                 .split(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric())
                 .any(|word| word == *variable);

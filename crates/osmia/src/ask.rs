@@ -5,6 +5,7 @@ mod describe;
 mod history;
 mod instance;
 mod list;
+mod question;
 mod rest;
 mod run;
 mod table;
@@ -13,15 +14,12 @@ mod watch;
 
 use clap::{Args, Subcommand};
 
+use question::Question;
+
 use crate::client::{Outcome, Server};
 use crate::output::Output;
-pub(crate) use rest::{ADDRESS_VARIABLES, Rest, RestError, configured_address};
+pub(crate) use rest::{Rest, RestError, configured_address};
 pub(crate) use table::plain_lines;
-
-/// What a command asks.
-pub(crate) trait Question {
-    fn ask(self, rest: &Rest, output: &Output) -> Outcome;
-}
 
 /// A question and the server to send it to.
 #[derive(Debug, Args)]

@@ -1,5 +1,6 @@
 //! Commands that call a running node: each is an [`Action`] on a connection.
 
+mod action;
 mod conditional;
 mod decision;
 mod deployment;
@@ -13,13 +14,10 @@ mod topology;
 
 use clap::{Args, Subcommand};
 
-use crate::client::{Client, ClientError, Outcome, Server};
-use crate::output::Output;
+use action::Action;
 
-/// What a command does once it is connected.
-pub(crate) trait Action {
-    async fn carry_out(self, client: Client, output: &Output) -> Outcome;
-}
+use crate::client::{Client, Outcome, Server};
+use crate::output::Output;
 
 /// An action and the server to send it to.
 #[derive(Debug, Args)]

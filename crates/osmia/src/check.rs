@@ -10,8 +10,8 @@ use protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::Outcome;
 use crate::models::{self, Model};
+use crate::outcome::Outcome;
 use crate::output;
 
 /// What to check.

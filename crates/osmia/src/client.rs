@@ -11,10 +11,8 @@ use tonic::{Code, Request, Status};
 use crate::ask::{Rest, RestError};
 use crate::configuration::{Environment, duration};
 use crate::profiles::{self, ProfileError};
+use crate::variables;
 
-/// Where a client looks for the gateway; the first one that is set wins.
-pub(crate) const ADDRESS_VARIABLES: [&str; 4] =
-    ["OSMIA_ADDRESS", "ZEEBE_ADDRESS", "CAMUNDA_GRPC_ADDRESS", "ZEEBE_GRPC_ADDRESS"];
 const DEFAULT_ADDRESS: &str = "127.0.0.1:26500";
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time that a client allows beyond the time limit given to the server.
@@ -146,7 +144,7 @@ pub(crate) fn refusal(status: &Status) -> Option<(&str, &str)> {
 
 /// The address to use: the flag, else the environment, else this machine.
 pub(crate) fn address(flag: Option<&str>, environment: &Environment) -> String {
-    let configured = || ADDRESS_VARIABLES.iter().find_map(|name| environment.get(name));
+    let configured = || variables::GRPC_ADDRESS.iter().find_map(|name| environment.get(name));
     let address = flag.or_else(configured).unwrap_or(DEFAULT_ADDRESS);
     if address.contains("://") { address.to_owned() } else { format!("http://{address}") }
 }

@@ -12,7 +12,7 @@ use clap::Args;
 use protocol::{PartitionId, RecordPlace};
 use serde_json::{Value, json};
 
-use crate::Outcome;
+use crate::outcome::Outcome;
 
 /// How many characters of a command's value are printed.
 const VALUE_CHARACTERS_MAX: usize = 2_000;

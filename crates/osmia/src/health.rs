@@ -9,12 +9,11 @@ use clap::Args;
 use serde_json::Value;
 use ureq::Agent;
 
-use crate::Outcome;
 use crate::configuration::{ConfigurationError, Environment, Sources, duration, local_management_address};
+use crate::outcome::Outcome;
 use crate::output::Output;
+use crate::variables::MANAGEMENT_ADDRESS;
 
-/// What else the environment may say where that is.
-pub(crate) const ADDRESS_VARIABLE: &str = "OSMIA_MANAGEMENT_ADDRESS";
 /// A longer answer is none of a node.
 const ANSWER_BYTES_MAX: u64 = 16 << 20;
 
@@ -22,7 +21,7 @@ const ANSWER_BYTES_MAX: u64 = 16 << 20;
 #[derive(Debug, Args)]
 pub(crate) struct HealthArguments {
     /// Address of the management port [default: where the settings of this place would have it, 127.0.0.1:9600 without any]
-    #[arg(long, env = ADDRESS_VARIABLE, value_name = "ADDRESS")]
+    #[arg(long, env = MANAGEMENT_ADDRESS, value_name = "ADDRESS")]
     management_address: Option<String>,
     /// Configuration file of the node, which may say host and port (YAML).
     #[arg(long, env = "OSMIA_CONFIG", value_name = "FILE")]

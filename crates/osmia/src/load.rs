@@ -10,9 +10,9 @@ use load::{
     WaitingOptions, Work, WorkerOptions,
 };
 
-use crate::Outcome;
 use crate::client::address;
 use crate::configuration::{Environment, duration};
+use crate::outcome::Outcome;
 use crate::output::print_line;
 
 /// The kinds of run.

@@ -16,11 +16,13 @@ mod management;
 mod metrics;
 mod models;
 mod node;
+mod outcome;
 mod output;
 mod problem;
 mod profiles;
 mod purge;
 mod settings;
+mod variables;
 
 use std::io::{self, ErrorKind, Write};
 use std::num::NonZero;
@@ -30,6 +32,7 @@ use clap::{ArgMatches, CommandFactory, FromArgMatches};
 
 use arguments::{Arguments, Command};
 use client::ClientError;
+use outcome::Outcome;
 use output::Output;
 use serde_json::json;
 
@@ -38,8 +41,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Enough for the deepest call of the gateway; only the part that is used takes memory.
 const STACK_BYTES: usize = 1 << 20;
-
-type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> ExitCode {
     let matches = Arguments::command().get_matches();

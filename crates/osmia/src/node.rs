@@ -17,10 +17,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Start;
 use crate::configuration::{Configuration, Environment, LogFormat, ReadModelKind, Sources};
+use crate::demo;
 use crate::management::{self, Managed};
 use crate::metrics::{Metrics, UPKEEP_INTERVAL};
+use crate::outcome::Outcome;
 use crate::output::Output;
-use crate::{Outcome, demo};
 
 /// How long a node may take until all its partitions take commands.
 const START_TIMEOUT: Duration = Duration::from_secs(300);

@@ -8,13 +8,7 @@ use figment::providers::{Format, Yaml};
 use serde::Deserialize;
 
 use crate::configuration::Environment;
-
-/// Names the file itself, instead of one in the configuration directory.
-const FILE_VARIABLE: &str = "OSMIA_PROFILES";
-/// The profile of commands that do not name one.
-const NAME_VARIABLE: &str = "OSMIA_PROFILE";
-/// What commands that call a node read about profiles.
-pub(crate) const VARIABLES: [&str; 2] = [FILE_VARIABLE, NAME_VARIABLE];
+use crate::variables;
 
 /// Where a cluster is. What is not said is as if there were no profile.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -31,7 +25,7 @@ pub(crate) struct Profile {
 /// Why there is no such profile.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProfileError {
-    #[error("There is no directory for profiles: neither {FILE_VARIABLE} nor XDG_CONFIG_HOME nor HOME is set.")]
+    #[error("There is no directory for profiles: neither {file} nor XDG_CONFIG_HOME nor HOME is set.", file = variables::PROFILES_FILE)]
     NoDirectory,
     #[error("There is no file {}, so there is no profile '{name}'. docs/operations.md shows what it holds.", path.display())]
     NoFile { path: PathBuf, name: String },
@@ -46,12 +40,12 @@ pub(crate) enum ProfileError {
 /// # Errors
 /// When one is named and the file does not have it.
 pub(crate) fn find(flag: Option<&str>, environment: &Environment) -> Result<Profile, ProfileError> {
-    let Some(name) = flag.or_else(|| environment.get(NAME_VARIABLE)) else { return Ok(Profile::default()) };
+    let Some(name) = flag.or_else(|| environment.get(variables::PROFILE)) else { return Ok(Profile::default()) };
     read(&file(environment)?, name)
 }
 
 fn file(environment: &Environment) -> Result<PathBuf, ProfileError> {
-    if let Some(path) = environment.get(FILE_VARIABLE) {
+    if let Some(path) = environment.get(variables::PROFILES_FILE) {
         return Ok(path.into());
     }
     let directory = environment.get("XDG_CONFIG_HOME").map(PathBuf::from);
@@ -91,10 +85,10 @@ mod tests {
 
         std::fs::create_dir(path.parent().unwrap()).unwrap();
         std::fs::write(&path, "test:\n  rest-address: a:8080\n  grpc-address: https://a:26500\nlive: {}\n").unwrap();
-        let found = find(None, &environment(&[(NAME_VARIABLE, "test")])).unwrap();
+        let found = find(None, &environment(&[(variables::PROFILE, "test")])).unwrap();
         assert_eq!(found.rest_address.as_deref(), Some("a:8080"));
         assert_eq!(found.grpc_address.as_deref(), Some("https://a:26500"));
-        assert_eq!(find(Some("live"), &environment(&[(NAME_VARIABLE, "test")])).unwrap(), Profile::default());
+        assert_eq!(find(Some("live"), &environment(&[(variables::PROFILE, "test")])).unwrap(), Profile::default());
         let unknown = find(Some("staging"), &environment(&[])).unwrap_err().to_string();
         assert!(unknown.ends_with("There is: live, test."), "{unknown}");
 

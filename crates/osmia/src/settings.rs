@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use crate::Outcome;
 use crate::arguments::Start;
 use crate::configuration::{Configuration, Environment, SETTINGS, Sources};
+use crate::outcome::Outcome;
 use crate::output::{Output, print_line};
 
 /// What to do with settings.

@@ -3,8 +3,8 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::Question;
 use super::instance::{INCIDENTS_MAX, Instance, incident_lines, wait, with_advice};
+use super::question::Question;
 use super::rest::{Rest, shown};
 use super::table::plain;
 use crate::client::{ClientError, Outcome};

@@ -8,9 +8,9 @@ use std::time::Duration;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Question;
 use super::describe;
 use super::instance::scopes;
+use super::question::Question;
 use super::rest::{Rest, shown, text};
 use super::table::{plain, shortened};
 use super::time::{milliseconds, passed};

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::Question;
+use super::question::Question;
 use super::rest::{Rest, filter, shown, text};
 use super::table;
 use super::watch::watch;

@@ -9,9 +9,8 @@ use crate::client::{ClientError, Outcome, Server, certificate_hint};
 use crate::configuration::Environment;
 use crate::models::Model;
 use crate::profiles;
+use crate::variables;
 
-/// Where a client looks for the node; the first one that is set wins.
-pub(crate) const ADDRESS_VARIABLES: [&str; 3] = ["OSMIA_REST_ADDRESS", "ZEEBE_REST_ADDRESS", "CAMUNDA_REST_ADDRESS"];
 const DEFAULT_ADDRESS: &str = "127.0.0.1:8080";
 /// A longer answer is an error.
 const ANSWER_BYTES_MAX: u64 = 256 << 20;
@@ -42,7 +41,7 @@ impl RestError {
 
 /// The address that the environment says, else this machine.
 pub(crate) fn configured_address(environment: &Environment) -> String {
-    ADDRESS_VARIABLES.iter().find_map(|name| environment.get(name)).unwrap_or(DEFAULT_ADDRESS).to_owned()
+    variables::REST_ADDRESS.iter().find_map(|name| environment.get(name)).unwrap_or(DEFAULT_ADDRESS).to_owned()
 }
 
 /// The node that is asked.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::Question;
 use super::instance::Instance;
+use super::question::Question;
 use super::rest::{Rest, shown, text};
 use crate::client::{ClientError, Outcome};
 use crate::configuration::duration;

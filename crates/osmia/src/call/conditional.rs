@@ -4,7 +4,7 @@ use clap::Args;
 use gateway_interface::{EvaluateConditionalRequest, ProcessInstanceReference};
 use serde_json::json;
 
-use super::Action;
+use super::action::Action;
 use crate::client::{Client, Outcome};
 use crate::input::Variables;
 use crate::output::{Output, key};

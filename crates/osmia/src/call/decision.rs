@@ -4,7 +4,8 @@ use clap::Args;
 use gateway_interface::EvaluateDecisionRequest;
 use serde_json::json;
 
-use super::{Action, ClientError};
+use super::action::Action;
+use crate::client::ClientError;
 use crate::client::{Client, Outcome};
 use crate::input::Variables;
 use crate::output::{Output, document, key};

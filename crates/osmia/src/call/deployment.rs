@@ -9,7 +9,7 @@ use gateway_interface::{
 };
 use serde_json::{Value, json};
 
-use super::Action;
+use super::action::Action;
 use crate::client::{Client, Outcome};
 use crate::models::{self, Model};
 use crate::output::{Output, key};

@@ -5,7 +5,7 @@ use gateway_interface::ResolveIncidentRequest;
 use serde_json::json;
 use tonic::Code;
 
-use super::Action;
+use super::action::Action;
 use crate::ask::Rest;
 use crate::client::{Client, ClientError, Outcome};
 use crate::output::{Output, key};

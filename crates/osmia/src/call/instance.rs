@@ -9,7 +9,7 @@ use gateway_interface::{
 };
 use serde_json::json;
 
-use super::Action;
+use super::action::Action;
 use super::modification::pair;
 use crate::client::{Client, Outcome, milliseconds};
 use crate::input::Variables;

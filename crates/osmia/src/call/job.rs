@@ -8,7 +8,7 @@ use gateway_interface::{
 };
 use serde_json::{Value, json};
 
-use super::Action;
+use super::action::Action;
 use crate::client::{Client, Outcome, milliseconds};
 use crate::configuration::duration;
 use crate::input::Variables;

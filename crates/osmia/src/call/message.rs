@@ -6,7 +6,7 @@ use clap::Args;
 use gateway_interface::PublishMessageRequest;
 use serde_json::json;
 
-use super::Action;
+use super::action::Action;
 use crate::client::{Client, Outcome, milliseconds};
 use crate::configuration::duration;
 use crate::input::Variables;

@@ -10,7 +10,7 @@ use gateway_interface::modify_process_instance_request::{
 };
 use serde_json::json;
 
-use super::Action;
+use super::action::Action;
 use crate::client::{Client, Outcome};
 use crate::input::Variables;
 use crate::output::{Output, key};

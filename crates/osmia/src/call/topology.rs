@@ -7,7 +7,7 @@ use gateway_interface::TopologyRequest;
 use gateway_interface::partition::{PartitionBrokerHealth, PartitionBrokerRole};
 use serde_json::{Value, json};
 
-use super::Action;
+use super::action::Action;
 use crate::client::{Client, Outcome};
 use crate::output::Output;
 

@@ -2,7 +2,7 @@
 
 use super::sources::{EXPORTERS_VARIABLES, Environment, relaxed};
 use super::{ConfigurationError, ONLY, SETTINGS};
-use crate::{ask, client, health, profiles};
+use crate::variables;
 
 /// Prefixes of names that are meant for a node, here or on the reference.
 const PREFIXES: [&str; 3] = ["OSMIA_", "CAMUNDA_", "ZEEBE_"];
@@ -112,9 +112,10 @@ fn is_known(name: &str) -> bool {
 /// Whether commands of this program read it, which are clients of a node, or other programs do.
 fn is_for_others(name: &str) -> bool {
     let canonical = canonical(name);
-    let own = client::ADDRESS_VARIABLES.iter().chain(&ask::ADDRESS_VARIABLES).chain(&profiles::VARIABLES);
+    let profiles = [variables::PROFILES_FILE, variables::PROFILE];
+    let own = variables::GRPC_ADDRESS.iter().chain(&variables::REST_ADDRESS).chain(&profiles);
     own.into_iter().any(|known| *known == name)
-        || name == health::ADDRESS_VARIABLE
+        || name == variables::MANAGEMENT_ADDRESS
         || FOR_OTHERS.contains(&&*canonical)
         || FOR_OTHERS_PREFIXES.iter().any(|prefix| canonical.starts_with(prefix))
 }
