@@ -35,11 +35,9 @@ pub(crate) fn read(
     if job.is_some() {
         check_left_to_worker(node, collection.is_some(), condition.is_some(), problems);
     }
-    let nothing = Arc::new(AdHocChoices { elements: Vec::new(), document: Arc::from("[]") });
     AdHocSubProcess {
         inner_instance,
-        choices: nothing.clone(),
-        choices_and_compensation_events: nothing,
+        choices: Arc::new(AdHocChoices { elements: Vec::new(), document: Arc::from("[]") }),
         active_elements_collection: collection.and_then(|(node, text)| required_expression(node, text, problems)),
         job: job.flatten(),
         output: extensions.ad_hoc.and_then(|node| activities::output(node, problems)),
@@ -120,21 +118,18 @@ pub(crate) fn connect(draft: &mut Draft) {
             .skip(inner.0 as usize)
             .filter(|(_, element)| element.flow_scope == Some(inner) && element.incoming.is_empty())
             .filter(|(_, element)| {
-                !matches!(element.behavior, Behavior::BoundaryEvent { .. } | Behavior::LinkCatchEvent)
+                !matches!(
+                    element.behavior,
+                    Behavior::BoundaryEvent { .. }
+                        | Behavior::LinkCatchEvent
+                        | Behavior::CompensationBoundaryEvent { .. }
+                )
             })
             .map(|(index, _)| index)
             .collect();
         elements.sort_by(|one, other| draft.element(*one).id.cmp(&draft.element(*other).id));
-        let is_compensation_event =
-            |index: &ElementIndex| matches!(draft.element(*index).behavior, Behavior::CompensationBoundaryEvent { .. });
-        let mut all = None;
-        if elements.iter().any(is_compensation_event) {
-            all = Some(choices(draft, elements.clone()));
-            elements.retain(|index| !is_compensation_event(index));
-        }
         let choices = choices(draft, elements);
         if let Behavior::AdHocSubProcess(ad_hoc) = &mut draft.element_mut(index).behavior {
-            ad_hoc.choices_and_compensation_events = all.unwrap_or_else(|| choices.clone());
             ad_hoc.choices = choices;
         }
     }

@@ -40,7 +40,7 @@ fn expression(node: Node, source: &str, problems: &mut Problems) -> Option<Expre
         problems.add(node, "Expected expression but not found. Write a FEEL expression that starts with '='.");
         return None;
     }
-    let parsed = if problems.accepts_slips() { Expression::parse(source) } else { Expression::parse_strictly(source) };
+    let parsed = if problems.is_deployed() { Expression::parse(source) } else { Expression::parse_strictly(source) };
     match parsed {
         Ok(expression) => Some(expression),
         Err(error) => {

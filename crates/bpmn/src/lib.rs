@@ -69,11 +69,6 @@ pub fn parse(resource_name: &str, content: &[u8]) -> Result<Vec<ExecutableProces
     parse_with(resource_name, content, Problems::of_new_file())
 }
 
-/// Like [`parse`], as builds did that did not refuse slips in expressions (`x not in [1]`).
-pub fn parse_with_slips(resource_name: &str, content: &[u8]) -> Result<Vec<ExecutableProcess>, ValidationReport> {
-    parse_with(resource_name, content, Problems::of_new_file_with_slips())
-}
-
 /// Like [`parse`], for a file that was accepted when it was deployed: rules that only refuse new deployments are left
 /// out, so that a rule which a later version adds does not take a deployed process away. What the model needs to be sound
 /// is still looked for.

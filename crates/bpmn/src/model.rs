@@ -410,8 +410,6 @@ pub struct AdHocSubProcess {
     pub inner_instance: ElementIndex,
     /// The elements that can be activated.
     pub choices: Arc<AdHocChoices>,
-    /// The same with compensation boundary events, which were taken for such elements once.
-    pub choices_and_compensation_events: Arc<AdHocChoices>,
     /// Must evaluate to a list of ids of elements, which are activated at once.
     pub active_elements_collection: Option<Expression>,
     /// The job whose worker says what is activated, if a worker does.

@@ -157,25 +157,15 @@ pub(crate) struct Problems {
     lines: Lines,
     /// Whether the file was accepted before, so that only what the model needs to be sound matters.
     is_deployed: bool,
-    /// Whether expressions may hold slips that can be compiled.
-    accepts_slips: bool,
 }
 
 impl Problems {
     pub(crate) fn of_new_file() -> Self {
-        Self { found: Vec::new(), further: 0, lines: Lines::default(), is_deployed: false, accepts_slips: false }
+        Self { found: Vec::new(), further: 0, lines: Lines::default(), is_deployed: false }
     }
 
     pub(crate) fn of_deployed_file() -> Self {
-        Self { is_deployed: true, ..Self::of_new_file_with_slips() }
-    }
-
-    pub(crate) fn of_new_file_with_slips() -> Self {
-        Self { accepts_slips: true, ..Self::of_new_file() }
-    }
-
-    pub(crate) fn accepts_slips(&self) -> bool {
-        self.accepts_slips
+        Self { is_deployed: true, ..Self::of_new_file() }
     }
 
     pub(crate) fn is_deployed(&self) -> bool {

@@ -61,9 +61,9 @@ pub enum RaiseError {
 }
 
 impl Member {
-    /// What this build announces.
-    pub(crate) const fn this_build(node: u32) -> Member {
-        Member { node, newest_level: FeatureLevel::NEWEST.number() }
+    /// What a node of this build announces.
+    pub(crate) const fn of(node: u32, newest_level: FeatureLevel) -> Member {
+        Member { node, newest_level: newest_level.number() }
     }
 }
 
@@ -112,7 +112,7 @@ impl Client {
     /// # Errors
     /// When one does not.
     pub fn check_feature_level(&self, level: u32) -> Result<(), RaiseError> {
-        FeatureLevel::new(level)?;
+        FeatureLevel::known_to(level, self.shared.newest_feature_level)?;
         match self.members().into_iter().find(|member| member.newest_level < level) {
             Some(Member { node, newest_level: newest }) => Err(RaiseError::Member { level, node, newest }),
             None => Ok(()),
@@ -129,7 +129,7 @@ mod tests {
     fn a_level_is_raised_only_to_what_all_nodes_know_and_on_the_first_partition_last() {
         let (shared, inbox) = Shared::for_test(3, 8);
         let client = Client::new(shared.clone());
-        let newest = FeatureLevel::NEWEST.number();
+        let newest = FeatureLevel::TEST.number();
         let raise = |partition| client.raise_feature_level(PartitionId(partition), newest, |_| ()).map(drop);
         let order = |levels: Vec<PartitionLevel>| levels.iter().map(|level| level.partition.0).collect::<Vec<_>>();
         assert_eq!(order(client.feature_levels()), [2, 3, 1]);
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(inbox.try_iter().count(), 0, "nothing was logged");
         shared.members.lock().retain(|member| member.node != 8);
         raise(2).expect("all know it");
-        shared.entrances.all().values().skip(1).for_each(|entrance| entrance.set_feature_level(FeatureLevel::NEWEST));
+        shared.entrances.all().values().skip(1).for_each(|entrance| entrance.set_feature_level(FeatureLevel::TEST));
         raise(1).expect("the others are there");
         assert_eq!(inbox.try_iter().count(), 2);
     }

@@ -30,6 +30,8 @@ pub struct NodeOptions {
     pub exporters: Vec<ExporterConfiguration>,
     /// The feature level at which the partitions of a new data directory begin: an older one only to be joined by older programs.
     pub first_feature_level: FeatureLevel,
+    /// The newest feature level that the node knows: [`FeatureLevel::NEWEST`], but for tests of raising it.
+    pub newest_feature_level: FeatureLevel,
     /// Bytes that the variables of a root process instance may have, of all that it called too; none for what the partitions have.
     pub root_variable_bytes_limit: Option<u64>,
     /// Whether no two living instances of a process that nobody called may have the same business id; none for what the
@@ -79,6 +81,7 @@ impl Default for NodeOptions {
             advertised_address: ("127.0.0.1".to_owned(), 26_500),
             exporters: Vec::new(),
             first_feature_level: FeatureLevel::NEWEST,
+            newest_feature_level: FeatureLevel::NEWEST,
             root_variable_bytes_limit: None,
             unique_business_ids: None,
             global_listeners: Arc::default(),

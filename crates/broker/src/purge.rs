@@ -1,6 +1,6 @@
 //! Has the partitions forget everything, for tests that share a node.
 
-use engine::{FeatureLevel, Reply};
+use engine::Reply;
 use protocol::{Command, Key, PartitionId, Payload, PurgeIntent, PurgeValue};
 
 use crate::client::{Client, PendingRequest};
@@ -19,15 +19,13 @@ impl Client {
     }
 
     /// Has the global listeners defined that the configuration of the cluster defines, as a leader of the first partition does
-    /// that begins. `None` when there are none to define, or when the feature level has none.
+    /// that begins. `None` when there are none to define.
     pub fn configure_global_listeners(
         &self,
         reply: impl FnOnce(Result<Reply, SubmitError>) + Send + 'static,
     ) -> Option<PendingRequest> {
         let configured = &self.shared.global_listeners;
-        let entrance = self.shared.entrance(PartitionId::DEPLOYMENT).ok()?;
-        let level = FeatureLevel::new(entrance.feature_level());
-        if configured.is_empty() || !level.is_ok_and(FeatureLevel::has_global_listeners) {
+        if configured.is_empty() {
             return None;
         }
         Some(self.submit(PartitionId::DEPLOYMENT, engine::configure_global_listeners(configured), reply))

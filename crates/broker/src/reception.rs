@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
-use engine::{Engine, Push, Reply};
+use engine::{Engine, FeatureLevel, Push, Reply};
 use parking_lot::{Mutex, RwLock};
 use protocol::PartitionId;
 
@@ -75,7 +75,8 @@ impl Reception {
             cluster_id: Mutex::default(),
             last_completed_change: Mutex::default(),
             global_listeners: Arc::default(),
-            members: Mutex::new(vec![Member::this_build(options.node)]),
+            members: Mutex::new(vec![Member::of(options.node, FeatureLevel::NEWEST)]),
+            newest_feature_level: FeatureLevel::NEWEST,
             advertised_address: Mutex::default(),
             clock: Arc::new(Clock::new(false)),
             partition_count: options.partition_count,

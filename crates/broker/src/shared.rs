@@ -15,7 +15,7 @@ use crate::feature_levels::Member;
 use crate::inbox::Inbound;
 use crate::streams::Streams;
 use crate::submit_error::SubmitError;
-use engine::{Engine, JobsAvailable};
+use engine::{Engine, FeatureLevel, JobsAvailable};
 
 /// Called when a partition announces available jobs.
 pub type JobsAvailableListener = Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>;
@@ -33,6 +33,8 @@ pub(crate) struct Shared {
     pub global_listeners: Arc<[GlobalListenerValue]>,
     /// The nodes of the cluster, as they announced themselves.
     pub members: Mutex<Vec<Member>>,
+    /// The newest feature level that this node knows.
+    pub newest_feature_level: FeatureLevel,
     /// Host and port that clients reach the gateway at; known once the gateway listens.
     pub advertised_address: Mutex<(String, u16)>,
     pub clock: Arc<Clock>,
@@ -135,7 +137,8 @@ impl Shared {
             cluster_id: Mutex::new("test".to_owned()),
             last_completed_change: Mutex::default(),
             global_listeners: Arc::default(),
-            members: Mutex::new(vec![Member::this_build(7)]),
+            members: Mutex::new(vec![Member::of(7, FeatureLevel::TEST)]),
+            newest_feature_level: FeatureLevel::TEST,
             advertised_address: Mutex::new(("localhost".to_owned(), 26_500)),
             clock: Arc::new(Clock::new(true)),
             partition_count,

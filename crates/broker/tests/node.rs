@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use model_builder::{Event, ProcessBuilder};
 use osmia_broker::{
-    Client, FlowControlOptions, Health, JobSink, Node, NodeOptions, Push, Reply, Role, StreamSpecification,
-    StreamWindow, SubmitError,
+    Client, FeatureLevel, FlowControlOptions, Health, JobSink, Node, NodeOptions, Push, Reply, Role,
+    StreamSpecification, StreamWindow, SubmitError,
 };
 use protocol::*;
 use support::*;
@@ -253,65 +253,58 @@ fn the_usual_window_is_of_four_mebibytes_and_128_jobs() {
 }
 
 #[test]
-fn a_partition_of_an_older_feature_level_is_raised_and_then_takes_the_settings() {
+fn the_settings_are_taken_and_stay_in_the_state() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let level = |number| engine::FeatureLevel::new(number).expect("known");
-    let small = NodeOptions { root_variable_bytes_limit: Some(1 << 20), ..options(directory.path()) };
-    let node = start(NodeOptions { first_feature_level: level(1), ..small.clone() });
-    let client = node.client();
-    deploy(&client, &one_task());
+    let node = start(NodeOptions { root_variable_bytes_limit: Some(1 << 20), ..options(directory.path()) });
+    deploy(&node.client(), &one_task());
     let large = format!("{{\"text\":\"{}\"}}", "x".repeat(2 << 20));
     let create = |client: &Client| {
         let reply = submit(client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, &large));
         reply.expect("taken").rejection.map(|rejection| rejection.reason.to_string())
     };
-    assert_eq!(create(&client), None, "level 1 has no settings");
-    let error = client.raise_feature_level(PartitionId(1), 999, |_| ()).expect_err("unknown").to_string();
-    assert!(error.starts_with("Feature level 999 is not known: this build knows the levels 1 to"), "{error}");
-    let (sender, answer) = mpsc::channel();
-    client.raise_feature_level(PartitionId(1), 2, move |reply| drop(sender.send(reply))).expect("known");
-    assert_eq!(answer.recv_timeout(LIMIT).expect("answered").expect("taken").rejection, None);
-    eventually("the setting", || create(&client).is_some());
+    eventually("the setting", || create(&node.client()).is_some());
     node.crash();
-    // The level that new directories get changes nothing here, and the setting is part of the state.
     let node = start(options(directory.path()));
     let reason = create(&node.client()).expect("it is still too large");
     assert!(reason.contains("to have at most 1048576 bytes together"), "{reason}");
     node.stop().expect("a clean stop");
 }
 
-/// Data of a level without routing: the partitions are raised, the first one last, and then know the cluster by its id.
+/// The first partition comes last, and a build without the level leaves the data to the one that raised it.
 #[test]
-fn partitions_that_are_raised_get_the_id_and_the_routing_of_their_cluster() {
+fn partitions_are_raised_to_a_level_and_a_build_without_it_refuses_them() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    let level = |number| engine::FeatureLevel::new(number).expect("known");
-    let two = NodeOptions { partition_count: 2, ..options(directory.path()) };
-    let node = start(NodeOptions { first_feature_level: level(2), ..two.clone() });
-    let client = node.client();
-    let cluster_id = client.cluster().cluster_id;
-    let raise = |partition| {
+    let older = NodeOptions { partition_count: 2, ..options(directory.path()) };
+    let newer = NodeOptions { newest_feature_level: FeatureLevel::TEST, ..older.clone() };
+    let test = FeatureLevel::TEST.number();
+    let node = start(older.clone());
+    let raise = |client: &Client, partition, level| {
         let (sender, answer) = mpsc::channel();
-        client.raise_feature_level(PartitionId(partition), 3, move |reply| drop(sender.send(reply)))?;
-        assert_eq!(answer.recv_timeout(LIMIT).expect("answered").expect("taken").rejection, None);
-        Ok::<_, osmia_broker::RaiseError>(())
+        client.raise_feature_level(PartitionId(partition), level, move |reply| drop(sender.send(reply)))?;
+        Ok::<_, osmia_broker::RaiseError>(answer.recv_timeout(LIMIT).expect("answered").expect("taken").rejection)
     };
-    let error = raise(1).expect_err("partition 2 comes first").to_string();
-    assert!(error.contains("partition 2 is at level 2. Raise that one first"), "{error}");
-    raise(2).expect("taken");
-    raise(1).expect("taken");
-    deploy(&client, &one_task());
-    node.stop().expect("a clean stop");
-    for partition in 1..=2 {
-        let state = directory.path().join(format!("partitions/{partition}/state"));
-        let engine =
-            engine::Engine::open(engine::EngineOptions::new(PartitionId(partition), 9), &state).expect("there");
-        let cluster = engine.cluster().expect("every partition was told before it was told of the deployment");
-        assert_eq!((&*cluster.cluster_id, cluster.correlation_partition_count), (cluster_id.as_str(), 2));
-        assert_eq!(cluster.active_partitions, [1, 2].map(PartitionId));
+    for unknown in [2, 999, test] {
+        let error = raise(&node.client(), 2, unknown).expect_err("unknown").to_string();
+        let expected = format!("Feature level {unknown} is not known: this build knows the levels up to 1.");
+        assert!(error.starts_with(&expected), "{error}");
     }
-    let node = start(two);
-    assert_eq!(node.client().cluster().cluster_id, cluster_id);
-    assert!(node.client().feature_levels().iter().all(|partition| partition.level == 3));
+    node.stop().expect("a clean stop");
+    let node = start(newer.clone());
+    let client = node.client();
+    let error = raise(&client, 1, test).expect_err("partition 2 comes first").to_string();
+    assert!(error.contains("partition 2 is at level 1. Raise that one first"), "{error}");
+    assert_eq!(raise(&client, 2, test).expect("known"), None);
+    assert_eq!(raise(&client, 1, test).expect("known"), None);
+    let is_raised = |client: &Client| client.feature_levels().iter().all(|partition| partition.level == test);
+    eventually("the levels", || is_raised(&client));
+    let lowered = raise(&client, 1, 1).expect("known").expect("refused").reason.to_string();
+    assert!(lowered.contains(&format!("at level {test} already, and a level is never lowered")), "{lowered}");
+    node.stop().expect("a clean stop");
+    let error = Node::start(older).expect_err("the level is not known").to_string();
+    let expected = format!("Partition 1 cannot go on with this build: Feature level {test} is not known");
+    assert!(error.starts_with(&expected), "{error}");
+    let node = start(newer);
+    assert!(is_raised(&node.client()));
     node.stop().expect("a clean stop");
 }
 

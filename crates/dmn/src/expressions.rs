@@ -48,7 +48,7 @@ pub(crate) fn expression(node: Node, names: &Names, problems: &mut Problems) -> 
         return None;
     };
     let parsed = Expression::parse_with(&text, names);
-    match if problems.accepts_slips { parsed } else { parsed.and_then(Expression::unless_objected) } {
+    match parsed.and_then(Expression::unless_objected) {
         Ok(expression) => Some(expression),
         Err(error) => {
             problems.add(node, format!("FEEL expression: {error}"));
@@ -67,7 +67,7 @@ pub(crate) fn unary_tests(node: Node, names: &Names, problems: &mut Problems) ->
         return Ok(None);
     };
     let parsed = UnaryTests::parse_with(&text, INPUT_NAME, names);
-    match if problems.accepts_slips { parsed } else { parsed.and_then(UnaryTests::unless_objected) } {
+    match parsed.and_then(UnaryTests::unless_objected) {
         Ok(tests) => Ok(Some(tests)),
         Err(error) => {
             problems.add(node, format!("FEEL unary-tests: {error}"));

@@ -62,11 +62,6 @@ pub fn parse(content: &[u8]) -> Result<DecisionRequirementsGraph, ValidationRepo
     parse_with_imports(content, &[])
 }
 
-/// Like [`parse`], as builds did that did not refuse slips in expressions (`x not in [1]`).
-pub fn parse_with_slips(content: &[u8]) -> Result<DecisionRequirementsGraph, ValidationReport> {
-    parse_reporting(content, &[], Problems::accepting_slips())
-}
-
 /// Reads a file that may import these models, which are found by their namespaces. Their decisions, input data, functions
 /// and types are known behind the name of the import: `name.Thing`. They are evaluated with the same variables as the file's
 /// own, and reported together with them, but only decisions of the file itself can be asked for.
@@ -74,14 +69,7 @@ pub fn parse_with_imports(
     content: &[u8],
     models: &[DecisionRequirementsGraph],
 ) -> Result<DecisionRequirementsGraph, ValidationReport> {
-    parse_reporting(content, models, Problems::default())
-}
-
-fn parse_reporting(
-    content: &[u8],
-    models: &[DecisionRequirementsGraph],
-    mut problems: Problems,
-) -> Result<DecisionRequirementsGraph, ValidationReport> {
+    let mut problems = Problems::default();
     let models: Vec<Arc<model::Graph>> = models.iter().map(|model| model.graph.clone()).collect();
     match parse_into(content, &models, &mut problems) {
         Ok(graph) if problems.is_empty() => Ok(DecisionRequirementsGraph { graph: Arc::new(graph) }),

@@ -64,15 +64,9 @@ pub(crate) struct Problems {
     found: Vec<Problem>,
     further: usize,
     lines: Lines,
-    /// Whether expressions may hold slips that can be compiled.
-    pub(crate) accepts_slips: bool,
 }
 
 impl Problems {
-    pub(crate) fn accepting_slips() -> Problems {
-        Problems { accepts_slips: true, ..Problems::default() }
-    }
-
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }

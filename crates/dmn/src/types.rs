@@ -345,7 +345,7 @@ fn constraint(node: Node, name: &'static str, names: &Names, problems: &mut Prob
     let node = child(node, name)?;
     let text = child(node, "text").map(trimmed_text).filter(|text| !text.is_empty())?;
     let parsed = UnaryTests::parse_with(&text, feel::INPUT_NAME, names);
-    match if problems.accepts_slips { parsed } else { parsed.and_then(UnaryTests::unless_objected) } {
+    match parsed.and_then(UnaryTests::unless_objected) {
         Ok(tests) => Some(tests),
         Err(error) => {
             problems.add(node, format!("FEEL unary-tests: {error}"));

@@ -7,14 +7,6 @@ use crate::execution::{Execution, Outcome};
 use crate::state::Lifecycle;
 
 pub(crate) fn activate(execution: &mut Execution<'_>, value: &AdHocSubProcessInstructionValue) -> Outcome {
-    let level = execution.state.counters.feature_level;
-    if !level.rules().has_elements_of_level_4 {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to activate activities for an ad-hoc sub-process, but that takes feature level 4, and the partition is at \
-             level {level}; raise the level when all nodes can"
-        ))
-        .into());
-    }
     let key = value.ad_hoc_sub_process_instance_key;
     let found = Token::find(execution, key)?.filter(ad_hoc_sub_process::is_one);
     let Some(token) = found else {

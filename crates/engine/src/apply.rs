@@ -237,8 +237,7 @@ fn apply_error(state: &mut State, intent: ErrorIntent, value: &ErrorValue) {
     // A failure may concern no instance, or one that is banned already.
     if value.process_instance_key.is_some() && !state.is_banned(value.process_instance_key) {
         process::instance_banned(state, value.process_instance_key);
-        let forgets = state.counters.feature_level.rules().bans_forget_waiting_work;
-        let ban = BanRow { work_in: forgets.then_some(state.counters.work_in) };
+        let ban = BanRow { work_in: state.counters.work_in };
         state.tables.banned_instances.insert_new(value.process_instance_key.raw(), ban);
         state.counters.banned_instances += 1;
     }

@@ -42,7 +42,7 @@ impl Definitions {
     pub fn decision_requirements(&self, key: Key, tables: &Tables) -> Option<DecisionRequirementsGraph> {
         self.decision_requirements.get(key, || {
             let row = tables.decision_requirements.get(&key.raw())?;
-            Some((dmn::parse_with_slips(&row.resource).ok()?, row.resource.len()))
+            Some((dmn::parse(&row.resource).ok()?, row.resource.len()))
         })
     }
 

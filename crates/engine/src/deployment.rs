@@ -16,7 +16,6 @@ use protocol::{
 };
 
 use crate::execution::{Execution, Outcome};
-use crate::feature_level::is_of_level_4;
 use crate::name::{start_of, too_long};
 use crate::payload_bytes::deployment_bytes;
 use crate::{conditional, distribution, message, routing, signal, timer};
@@ -221,17 +220,14 @@ struct Found {
 /// What all resources hold; nothing when any resource is wrong.
 fn read_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result<Found, Rejection> {
     let (mut files, mut graphs, mut documents, mut problems) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let is_strict = execution.state.counters.feature_level.rules().has_strict_expressions;
-    let read_processes = if is_strict { bpmn::parse } else { bpmn::parse_with_slips };
-    let read_decisions = if is_strict { dmn::parse } else { dmn::parse_with_slips };
     for (index, resource) in value.resources.iter().enumerate() {
         let name = resource.resource_name.as_str();
-        match resource_type(execution, name)? {
-            ResourceType::Bpmn => match read_processes(name, &resource.resource) {
+        match resource_type(name)? {
+            ResourceType::Bpmn => match bpmn::parse(name, &resource.resource) {
                 Ok(processes) => files.push((index, processes)),
                 Err(report) => problems.push(report.paragraph()),
             },
-            ResourceType::Dmn => match read_decisions(&resource.resource) {
+            ResourceType::Dmn => match dmn::parse(&resource.resource) {
                 Ok(graph) => graphs.push((graph, index)),
                 Err(report) => problems.push(decisions::paragraph(name, &report)),
             },
@@ -264,7 +260,6 @@ fn read_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result<
     let mut processes: Vec<(Process, usize)> = Vec::new();
     let mut compiled = CompiledProcesses::new();
     for (index, found) in files {
-        check_level(execution, value, index, &found)?;
         processes.extend(found.iter().map(|process| ((process.id.clone(), process.version_tag.clone()), index)));
         compiled.extend(found.into_iter().map(|process| (process.id.clone(), process)));
     }
@@ -272,27 +267,6 @@ fn read_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result<
     decisions::check(execution, value, &graphs)?;
     documents::check(execution, value, &documents)?;
     Ok(Found { processes, compiled, graphs, documents })
-}
-
-/// A partition executes nothing that replicas of its level do not know.
-fn check_level(
-    execution: &Execution<'_>,
-    value: &DeploymentValue,
-    resource: usize,
-    processes: &[ExecutableProcess],
-) -> Result<(), Rejection> {
-    let level = execution.state.counters.feature_level;
-    if level.rules().has_elements_of_level_4 {
-        return Ok(());
-    }
-    match processes.iter().flat_map(|process| &process.elements).find(|element| is_of_level_4(element)) {
-        Some(element) => Err(Rejection::invalid_state(format!(
-            "Expected to deploy resource '{}', but its element '{}' takes feature level 4, and the partition is at level {level}; \
-             raise the level when all nodes can",
-            value.resources[resource].resource_name, element.id
-        ))),
-        None => Ok(()),
-    }
 }
 
 /// What holds for the processes of a deployment together. Each comes with the index of its resource.
@@ -340,21 +314,16 @@ enum ResourceType {
     Document(documents::Kind),
 }
 
-fn resource_type(execution: &Execution<'_>, name: &str) -> Result<ResourceType, Rejection> {
-    let has_documents = execution.state.counters.feature_level.rules().has_elements_of_level_4;
+fn resource_type(name: &str) -> Result<ResourceType, Rejection> {
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension).to_ascii_lowercase();
     match extension.as_str() {
         "bpmn" | "xml" => Ok(ResourceType::Bpmn),
         "dmn" => Ok(ResourceType::Dmn),
-        "form" if has_documents => Ok(ResourceType::Document(documents::Kind::Form)),
-        "rpa" if has_documents => Ok(ResourceType::Document(documents::Kind::Resource)),
-        "form" | "rpa" => Err(Rejection::invalid_argument(format!(
-            "Expected to deploy new resources, but encountered the following errors:\n\
-             '{name}': resources of type '.{extension}' are not supported yet by this version; deploy .bpmn, .xml or .dmn"
-        ))),
+        "form" => Ok(ResourceType::Document(documents::Kind::Form)),
+        "rpa" => Ok(ResourceType::Document(documents::Kind::Resource)),
         _ => Err(Rejection::invalid_argument(format!(
             "Expected to deploy new resources, but encountered the following errors:\n\
-             '{name}': unknown resource type; the name must end in .bpmn, .xml or .dmn"
+             '{name}': unknown resource type; the name must end in .bpmn, .xml, .dmn, .form or .rpa"
         ))),
     }
 }

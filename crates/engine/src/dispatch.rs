@@ -22,7 +22,7 @@ use crate::apply::StateView;
 use crate::distribution::{self, Arrival};
 use crate::element::{self, Step};
 use crate::execution::{Execution, Failure, Outcome, Used};
-use crate::feature_level::{FeatureLevel, UnknownFeatureLevel};
+use crate::feature_level::FeatureLevel;
 use crate::message::{message_subscription, process_message_subscription};
 use crate::output::{Output, Reply};
 use crate::state::{State, WorkRow};
@@ -74,7 +74,7 @@ pub(crate) fn process(
     decision: Decision<'_>,
     output: &mut Output,
 ) -> Result<(), Fault> {
-    check_level(state, command)?;
+    check_level(state, options, command)?;
     state.begin();
     state.counters.position += 1;
     let mut execution = execution(state, options, timestamp, command, output);
@@ -134,11 +134,13 @@ pub(crate) fn process(
 }
 
 /// Behind a command that raises the feature level to one that is not known here, others go on by rules that are not known either.
-fn check_level(state: &State, command: &Command) -> Result<(), Fault> {
+fn check_level(state: &State, options: &EngineOptions, command: &Command) -> Result<(), Fault> {
     match &command.payload {
-        Payload::FeatureLevel(FeatureLevelIntent::Raise, value) if value.level > FeatureLevel::NEWEST.number() => {
-            let error = UnknownFeatureLevel { number: value.level };
-            Err(Fault::FeatureLevel { partition: state.partition, error })
+        // What is no level at all is refused as lower than the present one.
+        Payload::FeatureLevel(FeatureLevelIntent::Raise, value) if value.level > 0 => {
+            FeatureLevel::known_to(value.level, options.newest_level)
+                .map(drop)
+                .map_err(|error| Fault::FeatureLevel { partition: state.partition, error })
         }
         _ => Ok(()),
     }
@@ -216,7 +218,7 @@ fn execution<'a>(
     command: &Command,
     output: &'a mut Output,
 ) -> Execution<'a> {
-    let limits = options.limits.as_ref().unwrap_or(state.counters.feature_level.rules().limits);
+    let limits = options.limits.as_ref().unwrap_or(state.rules().limits);
     Execution {
         source_position: state.counters.position,
         state: StateView::new(state),
@@ -540,9 +542,7 @@ pub(crate) fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: 
         process_instance_key: process_instance,
     };
     execution.emit(Key::NONE, Payload::Error(ErrorIntent::Created, Box::new(value)));
-    if execution.state.counters.feature_level.rules().bans_end_what_callers_wait_for
-        && element::is_end_waited_for(&execution.state, process_instance)
-    {
+    if element::is_end_waited_for(&execution.state, process_instance) {
         // The ban has forgotten the rest of the end, and what failed may have been a part of it.
         let end = Step::Terminate { key: process_instance }.into_command().following(&execution.origin);
         let entry = WorkValue { process_instance_key: process_instance, commands: vec![end], ..WorkValue::default() };

@@ -221,8 +221,7 @@ pub(crate) fn is_forgotten(state: &State, step: &Step, sequence: u64) -> bool {
 /// Whether a process instance is ending: it takes as many steps as it has elements, and no more.
 pub(crate) fn comes_to_an_end(state: &State, process_instance: Key) -> bool {
     let process = state.element_instance(process_instance);
-    state.counters.feature_level.rules().ending_is_not_endless
-        && process.is_some_and(|process| process.lifecycle == Lifecycle::Terminating)
+    process.is_some_and(|process| process.lifecycle == Lifecycle::Terminating)
 }
 
 /// Whether a process instance is ending and another one called it, which cannot end before.

@@ -8,14 +8,6 @@ use crate::variable::own::OwnEntries;
 use crate::variable::{document, expression};
 
 pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &ExpressionValue) -> Outcome {
-    let level = execution.state.counters.feature_level;
-    if !level.rules().has_expression_evaluation {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to evaluate an expression, but that takes feature level 4, and the partition is at level {level}; raise the \
-             level when all nodes can"
-        ))
-        .into());
-    }
     if execution.has_answered_much() {
         return Err(Rejection::new(
             RejectionType::ExceededBatchRecordSize,

@@ -27,7 +27,6 @@ pub(crate) fn change(
         accept(execution, intent, value);
         return Ok(());
     }
-    check_level(execution, &action(intent, value))?;
     distribution::check_distributions(execution)?;
     let value = decide(execution, intent, value)?;
     accept(execution, intent, &value);
@@ -49,7 +48,6 @@ pub(crate) fn configure(execution: &mut Execution<'_>, command: &Command, value:
         accept_batch(execution, value);
         return Ok(());
     }
-    check_level(execution, "configure global task listeners,")?;
     distribution::check_distributions(execution)?;
     let value = decide_batch(execution, value)?;
     accept_batch(execution, &value);
@@ -61,17 +59,6 @@ pub(crate) fn configure(execution: &mut Execution<'_>, command: &Command, value:
         answer(execution, payload, execution.request);
     }
     Ok(())
-}
-
-fn check_level(execution: &Execution<'_>, action: &str) -> Result<(), Rejection> {
-    let level = execution.state.counters.feature_level;
-    if level.rules().has_global_listeners {
-        return Ok(());
-    }
-    Err(Rejection::invalid_state(format!(
-        "Expected to {action} but that takes feature level 5, and the partition is at level {level}; raise the level when all nodes \
-         can"
-    )))
 }
 
 /// What a command wants to do, in words.

@@ -117,9 +117,6 @@ pub(crate) fn resolve_command(execution: &mut Execution<'_>, key: Key) -> Outcom
 
 /// The job is available again, as after the end of a back-off. Who follows the records of jobs learns it from one of theirs.
 fn tell_of_the_job(execution: &mut Execution<'_>, key: Key) {
-    if !execution.state.counters.feature_level.rules().resolutions_tell_of_the_job {
-        return;
-    }
     if let Some(row) = execution.state.job(key) {
         job::emit_available(execution, key, JobIntent::RecurredAfterBackoff, (*row.value).clone());
     }

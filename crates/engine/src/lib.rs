@@ -89,6 +89,8 @@ pub struct EngineOptions {
     /// The feature level at which the partition begins while there is no state of it. It must be the same whenever the log of
     /// the partition is applied from its beginning.
     pub first_level: FeatureLevel,
+    /// The newest feature level that this engine knows: [`FeatureLevel::NEWEST`], but for tests of raising it.
+    pub newest_level: FeatureLevel,
     /// Other limits than those of the feature level, for tests and simulations.
     pub limits: Option<Limits>,
     /// What a mistake of the engine itself leads to.
@@ -104,6 +106,7 @@ impl EngineOptions {
             partition,
             first_partition_count,
             first_level: FeatureLevel::NEWEST,
+            newest_level: FeatureLevel::NEWEST,
             limits: None,
             broken_invariant: BrokenInvariant::default(),
             continuation_overlay_bytes_max: CONTINUATION_OVERLAY_BYTES_MAX,
@@ -175,10 +178,11 @@ fn store_options(partition_count: u16) -> StoreOptions {
 
 /// Reads the counters saved with a state. Their level comes first: at one that this build does not know, others may have another
 /// meaning.
-fn read_counters(saved: &[u8], partition: PartitionId) -> Result<Counters, Fault> {
+fn read_counters(saved: &[u8], options: &EngineOptions) -> Result<Counters, Fault> {
+    let partition = options.partition;
     let unreadable = |error: DecodeError| Fault::Counters { partition, reason: error.to_string() };
     let SavedLevel { number } = protocol::decode(saved).map_err(unreadable)?;
-    FeatureLevel::new(number).map_err(|error| Fault::FeatureLevel { partition, error })?;
+    FeatureLevel::known_to(number, options.newest_level).map_err(|error| Fault::FeatureLevel { partition, error })?;
     protocol::decode(saved).map_err(unreadable)
 }
 
@@ -224,7 +228,7 @@ impl Engine {
         let counters = if recovered.metadata.is_empty() {
             Counters::new(options.first_level)
         } else {
-            read_counters(&recovered.metadata, partition)?
+            read_counters(&recovered.metadata, &options)?
         };
         let state = State::new(Tables::open(&store), counters, partition);
         Ok(Engine { options, state, applied: recovered.applied })
@@ -425,10 +429,9 @@ impl Engine {
     }
 
     /// For a leader of the first partition: the command by which the cluster gets its id and its routing, which are those given
-    /// unless the state has them; `None` when it has, when this is another partition, or when its feature level has none.
+    /// unless the state has them; `None` when it has, or when this is another partition.
     pub fn bootstrap_command(&self, cluster_id: &str) -> Option<Command> {
         let is_wanted = self.state.partition == PartitionId::DEPLOYMENT
-            && self.state.counters.feature_level.rules().has_routing
             && self.state.counters.correlation_partition_count.is_none();
         let count = self.options.first_partition_count;
         let value = || ClusterValue {
@@ -439,26 +442,21 @@ impl Engine {
         is_wanted.then(|| Command::of_system(Key::NONE, Payload::Cluster(ClusterIntent::Bootstrap, Box::new(value()))))
     }
 
-    /// For a leader: the command that makes settings those of the partition; `None` when they are already, or its feature level
-    /// has none of them.
+    /// For a leader: the command that makes settings those of the partition; `None` when they are already.
     pub fn settings_command(&self, settings: SettingsValue) -> Option<Command> {
         let counters = &self.state.counters;
-        let rules = counters.feature_level.rules();
         let bytes_max = settings.root_variable_bytes_max;
-        let unique = settings.business_ids_are_unique.filter(|_| rules.has_business_ids);
-        let settings = SettingsValue { business_ids_are_unique: unique, ..settings };
+        let unique = settings.business_ids_are_unique;
         let changes_bytes = bytes_max > 0 && counters.root_variable_bytes_max != Some(bytes_max);
-        let is_wanted = rules.has_settings
-            && (changes_bytes || unique.is_some_and(|unique| unique != counters.business_ids_are_unique));
+        let is_wanted = changes_bytes || unique.is_some_and(|unique| unique != counters.business_ids_are_unique);
         is_wanted.then(|| Command::of_system(Key::NONE, Payload::Settings(SettingsIntent::Change, settings)))
     }
 
     /// For a leader: the command that makes these global listeners those that the configuration of the cluster defines; `None` when
-    /// they are already, when another partition decides, or when the feature level has none.
+    /// they are already, or when another partition decides.
     pub fn global_listeners_command(&self, configured: &[GlobalListenerValue]) -> Option<Command> {
-        let is_wanted = self.state.partition == PartitionId::DEPLOYMENT
-            && self.state.counters.feature_level.rules().has_global_listeners
-            && !global_listener::is_configured(&self.state, configured);
+        let is_wanted =
+            self.state.partition == PartitionId::DEPLOYMENT && !global_listener::is_configured(&self.state, configured);
         is_wanted.then(|| configure_global_listeners(configured))
     }
 

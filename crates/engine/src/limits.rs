@@ -84,13 +84,13 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Those of the first feature level.
+    /// Those of level 1.
     pub(crate) const OF_LEVEL_1: Limits = Limits {
         steps_per_command_max: 1_000,
         records_per_command: 10_000,
         bytes_per_command: 16 << 20,
-        evaluation_steps_per_command: 1_250_000,
-        evaluation_steps_per_command_max: 5_000_000,
+        evaluation_steps_per_command: 625_000,
+        evaluation_steps_per_command_max: 2_500_000,
         evaluation_bytes_read_per_command_max: 64 << 20,
         evaluation_bytes_built_per_command_max: 160 << 20,
         record_bytes_max: 64 << 20,
@@ -122,12 +122,8 @@ impl Limits {
         global_listeners_max: 100,
     };
 
-    /// From level 7 on, expressions of one command hold up the others of their partition for half as long at most.
-    pub(crate) const OF_LEVEL_7: Limits = Limits {
-        evaluation_steps_per_command: 625_000,
-        evaluation_steps_per_command_max: 2_500_000,
-        ..Limits::OF_LEVEL_1
-    };
+    /// Those of the test level, which show in records that it has rules of its own.
+    pub(crate) const OF_TEST_LEVEL: Limits = Limits { incident_message_bytes_max: 40, ..Limits::OF_LEVEL_1 };
 }
 
 /// Those of the newest feature level, for tests that change one.

@@ -223,7 +223,7 @@ impl Teller<'_> {
                 let next = Stage::Variables(None);
                 stage!(&tables.element_instances, behind, ElementInstances, next, |key, row| {
                     let intent = ProcessInstanceIntent::ElementActivating;
-                    self.record(*key, row.begun, Payload::ProcessInstance(intent, row.value.clone()));
+                    self.record(*key, Some(row.begun), Payload::ProcessInstance(intent, row.value.clone()));
                     0
                 })
             }
@@ -244,7 +244,7 @@ impl Teller<'_> {
             Stage::Incidents(behind) => {
                 stage!(&tables.incidents, behind, Incidents, Stage::Subscriptions(None), |key, row| {
                     let value = Box::new(row.value.clone());
-                    self.record(*key, row.created, Payload::Incident(IncidentIntent::Created, value));
+                    self.record(*key, Some(row.created), Payload::Incident(IncidentIntent::Created, value));
                     row.value.error_message.len()
                 })
             }
@@ -259,7 +259,7 @@ impl Teller<'_> {
                 stage!(&tables.message_start_subscriptions, behind, StartSubscriptions, next, |_, row| {
                     let intent = MessageStartEventSubscriptionIntent::Created;
                     let payload = Payload::MessageStartEventSubscription(intent, Box::new(row.value.clone()));
-                    self.record(row.key.raw(), row.created, payload);
+                    self.record(row.key.raw(), Some(row.created), payload);
                     0
                 })
             }
@@ -334,10 +334,7 @@ impl Teller<'_> {
 
     /// Its creation, and behind it what happened to it last.
     fn job(&mut self, key: i64, row: &JobRow) -> usize {
-        // It was created with its element, or a little later.
-        let element = self.state.element_instance(row.value.element_instance_key);
-        let created = row.created.or_else(|| element.and_then(|element| element.begun));
-        self.record(key, created, Payload::Job(JobIntent::Created, row.value.clone()));
+        self.record(key, Some(row.created), Payload::Job(JobIntent::Created, row.value.clone()));
         if row.last_event.is_some() || row.changed.is_some() {
             let intent = row.last_event.unwrap_or(JobIntent::Updated);
             if intent == JobIntent::RecurredAfterBackoff {
@@ -383,7 +380,7 @@ impl Teller<'_> {
             ProcessMessageSubscriptionIntent::Created
         };
         let payload = Payload::ProcessMessageSubscription(intent, Box::new(row.value.clone()));
-        self.record(row.key.raw(), row.changed, payload);
+        self.record(row.key.raw(), Some(row.changed), payload);
         row.value.variables.len()
     }
 }

@@ -48,8 +48,7 @@ fn take_off_job(execution: &mut Execution<'_>, key: Key, asked: JobIntent, is_no
     };
     // Behind a leader that was slow, a command comes when the job has failed or was activated again meanwhile. That the job is
     // due for something else by then says nothing against it.
-    let is_late = asked != due_for && execution.state.counters.feature_level.rules().late_commands_ban_nobody;
-    if is_due && !is_late {
+    if is_due && asked == due_for {
         put_aside(execution, value.process_instance_key, is_noted, reason);
         if execution.state.element_instance(value.element_instance_key).is_some() {
             execution.emit(key, Payload::Job(JobIntent::Canceled, value.clone()));

@@ -5,15 +5,6 @@ use protocol::{Payload, Rejection, ResourceIntent, ResourceValue};
 use crate::execution::{Execution, Outcome};
 
 pub(crate) fn fetch(execution: &mut Execution<'_>, value: &ResourceValue) -> Outcome {
-    let level = execution.state.counters.feature_level;
-    if !level.rules().has_elements_of_level_4 {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to fetch resource `{}`, but that takes feature level 4, and the partition is at level {level}; raise the \
-             level when all nodes can",
-            value.metadata.resource_key
-        ))
-        .into());
-    }
     let wanted = value.metadata.resource_key;
     let tenant = &value.metadata.tenant_id;
     let row = execution.state.tables.resources.get(&wanted.raw());

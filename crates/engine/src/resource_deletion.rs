@@ -198,12 +198,8 @@ fn newest(state: &State, metadata: &ProcessMetadata) -> Option<Key> {
 
 /// The resource is left out: the record names what goes.
 fn emit(execution: &mut Execution<'_>, intent: ProcessIntent, metadata: &ProcessMetadata) {
-    let key = match execution.state.counters.feature_level.rules().deletions_of_processes_have_their_keys {
-        true => metadata.process_definition_key,
-        false => execution.state.next_key(),
-    };
     let value = ProcessValue { metadata: metadata.clone(), resource: [].into() };
-    execution.emit(key, Payload::Process(intent, Box::new(value)));
+    execution.emit(metadata.process_definition_key, Payload::Process(intent, Box::new(value)));
 }
 
 /// The definition goes: nothing uses it any more.

@@ -7,6 +7,7 @@ mod rows;
 mod usage;
 
 pub(crate) use crate::feature_level::FeatureLevel;
+use crate::feature_level::Rules;
 pub(crate) use document::append_variable;
 pub(crate) use due::{Due, queue_of, still_due};
 pub(crate) use rows::*;
@@ -289,11 +290,9 @@ pub(crate) struct Counters {
     pub correlation_partition_count: Option<u16>,
     /// Messages whose senders wait for the instance that takes them; while it is zero, no lookup is made.
     #[n(21)]
-    #[cbor(default)]
     pub awaited_correlations: u64,
     /// Whether no two living instances of a process that nobody called may have the same business id.
     #[n(22)]
-    #[cbor(default)]
     pub business_ids_are_unique: bool,
     /// The configuration of the global listeners; none while there are none, and then no lookup is made.
     #[n(23)]
@@ -415,9 +414,9 @@ impl State {
         self.owners_of_work.rolled_back(self.counters.work_in);
     }
 
-    /// The time of the event that is being applied, where rows keep it.
-    pub fn time_kept(&self) -> Option<Timestamp> {
-        self.counters.feature_level.rules().has_elements_of_level_4.then_some(self.counters.timestamp)
+    /// The rules of the feature level that the partition is at.
+    pub fn rules(&self) -> &'static Rules {
+        self.counters.feature_level.rules()
     }
 
     /// The entries of the work queue that belong to a process instance, oldest first.
@@ -543,7 +542,7 @@ impl State {
     /// Whether the ban of a process instance forgot this entry of the work queue.
     pub fn is_forgotten_work(&self, process_instance: Key, sequence: u64) -> bool {
         let ban = self.tables.banned_instances.get(&process_instance.raw());
-        ban.and_then(|ban| ban.work_in).is_some_and(|last| sequence <= last)
+        ban.is_some_and(|ban| sequence <= ban.work_in)
     }
 }
 

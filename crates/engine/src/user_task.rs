@@ -32,14 +32,6 @@ pub(crate) const PRIORITY_MAX: i32 = 100;
 
 /// The task that a command names, if commands may change it.
 fn find(execution: &Execution<'_>, key: Key, action: &str) -> Result<Arc<UserTaskRow>, Failure> {
-    let level = execution.state.counters.feature_level;
-    if !level.rules().has_elements_of_level_4 {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to {action} user task with key '{key}', but that takes feature level 4, and the partition is at level \
-             {level}; raise the level when all nodes can"
-        ))
-        .into());
-    }
     let Some(task) = execution.state.user_task(key) else {
         return Err(Rejection::not_found(format!(
             "Expected to {action} user task with key '{key}', but no such user task was found"
@@ -200,13 +192,11 @@ fn end_cancellation(execution: &mut Execution<'_>, key: Key) {
     let Some(task) = execution.state.user_task(key) else { return };
     // Listeners may have corrected it before the end came from elsewhere.
     let corrected = match &task.transition {
-        Some(transition) if execution.state.counters.feature_level.rules().canceled_tasks_keep_corrections => {
-            UserTaskValue {
-                changed_attributes: listener::changed_attributes(&task.value, &transition.value),
-                ..transition.value.clone()
-            }
-        }
-        _ => task.value.clone(),
+        Some(transition) => UserTaskValue {
+            changed_attributes: listener::changed_attributes(&task.value, &transition.value),
+            ..transition.value.clone()
+        },
+        None => task.value.clone(),
     };
     emit(execution, UserTaskIntent::Canceled, corrected);
 }

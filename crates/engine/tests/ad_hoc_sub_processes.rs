@@ -1,7 +1,6 @@
 //! Ad-hoc sub-processes: what is chosen begins, each in an inner instance of its own.
 
 use crate::support::{self, Partition};
-use engine::{EngineOptions, FeatureLevel};
 use protocol::*;
 
 /// A process `p` with the ad-hoc sub-process `chosen`: `a`, behind which comes `c`, and `b` are work for job workers, `t` is
@@ -312,56 +311,41 @@ fn a_worker_that_fails_leaves_an_incident_of_its_own_kind() {
     fixture.0.check();
 }
 
+/// What undoes an element can be chosen, as on the reference engine; the event that it belongs to cannot.
 #[test]
-fn an_older_level_refuses_them() {
-    let options = EngineOptions { first_level: FeatureLevel::new(3).expect("a known level"), ..support::options() };
-    let mut partition = Partition::with_options(options);
-    let output = partition.deploy("p.bpmn", process("", COLLECTION, "").as_bytes());
-    assert!(output.replies[0].rejection.is_some());
-    let intent = AdHocSubProcessInstructionIntent::Activate;
-    let output = partition.submit(Key::NONE, Payload::AdHocSubProcessInstruction(intent, Box::default()));
-    let rejection = output.replies[0].rejection.clone().expect("refused");
-    assert!(rejection.reason.contains("takes feature level 4"), "{}", rejection.reason);
-}
-
-/// What undoes an element can be chosen, as on the reference engine; the event that it belongs to cannot, from level 5 on.
-#[test]
-fn compensation_events_are_no_choices_from_level_5_on() {
+fn compensation_events_are_no_choices() {
     let compensation = "<bpmn:boundaryEvent id=\"undo\" attachedToRef=\"a\"><bpmn:compensateEventDefinition/></bpmn:boundaryEvent>\
         <bpmn:task id=\"handler\" isForCompensation=\"true\"/><bpmn:association id=\"x\" sourceRef=\"undo\" targetRef=\"handler\"/>";
-    for level in [4, 5] {
-        let first_level = FeatureLevel::new(level).expect("known");
-        let mut partition = Partition::with_options(EngineOptions { first_level, ..support::options() });
-        partition.deploy("p.bpmn", process("", COLLECTION, compensation).as_bytes());
-        for elements in [r#"{"elements":["undo"]}"#, r#"{"elements":["a","handler"]}"#] {
-            partition.create("p", elements, ProcessInstanceCreationIntent::Create);
-        }
-        let documents: Vec<&str> = partition
-            .records
-            .iter()
-            .filter_map(|record| match &record.payload {
-                Payload::Variable(VariableIntent::Created, value) if *value.name == *"adHocSubProcessElements" => {
-                    Some(&*value.value)
-                }
-                _ => None,
-            })
-            .collect();
-        let known = [&["a", "b", "handler", "t"][..], if level == 4 { &["undo"] } else { &[] }].concat();
-        let entries: Vec<String> = known.iter().map(|id| format!("{{\"elementId\":\"{id}\"}}")).collect();
-        let document = format!("[{}]", entries.join(","));
-        assert_eq!(documents, [&*document; 2], "level {level}");
-        let incidents: Vec<&str> = partition
-            .records
-            .iter()
-            .filter_map(|record| match &record.payload {
-                Payload::Incident(IncidentIntent::Created, value) => Some(&*value.error_message),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(incidents.len(), usize::from(level == 5), "{incidents:?}");
-        assert!(incidents.iter().all(|message| message.contains("undo")), "{incidents:?}");
-        partition.check();
+    let mut partition = Partition::new();
+    partition.deploy("p.bpmn", process("", COLLECTION, compensation).as_bytes());
+    for elements in [r#"{"elements":["undo"]}"#, r#"{"elements":["a","handler"]}"#] {
+        partition.create("p", elements, ProcessInstanceCreationIntent::Create);
     }
+    let documents: Vec<&str> = partition
+        .records
+        .iter()
+        .filter_map(|record| match &record.payload {
+            Payload::Variable(VariableIntent::Created, value) if *value.name == *"adHocSubProcessElements" => {
+                Some(&*value.value)
+            }
+            _ => None,
+        })
+        .collect();
+    let entries: Vec<String> =
+        ["a", "b", "handler", "t"].iter().map(|id| format!("{{\"elementId\":\"{id}\"}}")).collect();
+    let document = format!("[{}]", entries.join(","));
+    assert_eq!(documents, [&*document; 2]);
+    let incidents: Vec<&str> = partition
+        .records
+        .iter()
+        .filter_map(|record| match &record.payload {
+            Payload::Incident(IncidentIntent::Created, value) => Some(&*value.error_message),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(incidents.len(), 1, "{incidents:?}");
+    assert!(incidents.iter().all(|message| message.contains("undo")), "{incidents:?}");
+    partition.check();
 }
 
 /// The same with other ids: `picked` with `x`, behind which comes `c`, `b` and `u`.
@@ -477,21 +461,5 @@ fn it_is_migrated_in_a_loop() {
         assert_eq!(fixture.0.job(job, JobIntent::Complete, JobValue::default()).replies[0].rejection, None);
     }
     assert!(fixture.has_ended());
-    fixture.0.check();
-}
-
-#[test]
-fn before_level_6_it_is_not_migrated() {
-    let first_level = FeatureLevel::new(5).expect("known");
-    let mut fixture = Fixture(Partition::with_options(EngineOptions { first_level, ..support::options() }));
-    fixture.0.deploy("p.bpmn", process("", COLLECTION, "").as_bytes());
-    fixture.create(r#"{"elements":["a"]}"#);
-    fixture.0.deploy("q.bpmn", renamed("", COLLECTION, "").as_bytes());
-    let rejection = migrate(&mut fixture, &[("chosen", "picked"), ("a", "x")]).expect("refused");
-    assert!(
-        rejection.reason.contains("The migration of a AD_HOC_SUB_PROCESS is not supported"),
-        "{}",
-        rejection.reason
-    );
     fixture.0.check();
 }

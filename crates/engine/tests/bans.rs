@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::support::{self, Partition, describe};
-use engine::{EngineOptions, FeatureLevel, Limits};
+use engine::{EngineOptions, Limits};
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 
@@ -84,30 +84,24 @@ fn short() -> ProcessBuilder {
 /// Both are asked for when they are due, and come when the job has failed, was activated again, and is due for the other.
 #[test]
 fn a_command_that_comes_too_late_for_a_job_bans_nobody() {
-    for level in [7, 8] {
-        let first_level = FeatureLevel::all().find(|first| first.number() == level).expect("it is known");
-        let mut partition = Partition::with_options(EngineOptions { first_level, ..support::options() });
-        deploy(&mut partition, &short());
-        create(&mut partition, "short");
-        partition.activate("work", 1);
-        let (job, value) = (partition.jobs["task"], std::sync::Arc::<JobValue>::default);
-        partition.job(job, JobIntent::Fail, JobValue { retries: 1, retry_backoff: 1_000, ..JobValue::default() });
-        partition.time += 5_000;
-        let late = partition.apply(vec![Command::of_system(job, Payload::Job(JobIntent::TimeOut, value()))]);
-        let late = describe(&late);
-        assert_eq!(banned(&partition).len(), usize::from(level == 7), "at level {level}: {late}");
-        if level == 7 {
-            continue;
-        }
-        let recurred = describe(&partition.advance(0));
-        assert!(recurred.contains("RECURRED_AFTER_BACKOFF"), "{recurred}");
-        partition.activate("work", 1);
-        partition.time += 3_600_000;
-        partition.apply(vec![Command::of_system(job, Payload::Job(JobIntent::RecurAfterBackoff, value()))]);
-        assert_eq!(banned(&partition), [], "the other way round");
-        let timed_out = describe(&partition.advance(0));
-        assert!(timed_out.contains("TIMED_OUT"), "{timed_out}");
-    }
+    let mut partition = Partition::new();
+    deploy(&mut partition, &short());
+    create(&mut partition, "short");
+    partition.activate("work", 1);
+    let (job, value) = (partition.jobs["task"], std::sync::Arc::<JobValue>::default);
+    partition.job(job, JobIntent::Fail, JobValue { retries: 1, retry_backoff: 1_000, ..JobValue::default() });
+    partition.time += 5_000;
+    let late = partition.apply(vec![Command::of_system(job, Payload::Job(JobIntent::TimeOut, value()))]);
+    let late = describe(&late);
+    assert_eq!(banned(&partition), [], "{late}");
+    let recurred = describe(&partition.advance(0));
+    assert!(recurred.contains("RECURRED_AFTER_BACKOFF"), "{recurred}");
+    partition.activate("work", 1);
+    partition.time += 3_600_000;
+    partition.apply(vec![Command::of_system(job, Payload::Job(JobIntent::RecurAfterBackoff, value()))]);
+    assert_eq!(banned(&partition), [], "the other way round");
+    let timed_out = describe(&partition.advance(0));
+    assert!(timed_out.contains("TIMED_OUT"), "{timed_out}");
 }
 
 #[test]
@@ -255,16 +249,15 @@ fn nest(depth: usize, tasks: usize) -> ProcessBuilder {
     builder.end("end")
 }
 
-fn with_three_steps(level: u32) -> EngineOptions {
+fn with_three_steps() -> EngineOptions {
     let limits = Limits { steps_per_command_max: 3, ..Limits::default() };
-    let first_level = FeatureLevel::new(level).expect("known");
-    EngineOptions { limits: Some(limits), first_level, ..support::options() }
+    EngineOptions { limits: Some(limits), ..support::options() }
 }
 
 /// How many commands there are from the cancellation of a banned instance to its end, each of three steps at most, and how
 /// many entries of the work queue waited for it before. When it `was_interrupted`, each of its sub-processes was to end.
-fn cancellation(level: u32, was_interrupted: bool) -> (usize, usize) {
-    let mut partition = Partition::with_options(with_three_steps(level));
+fn cancellation(was_interrupted: bool) -> (usize, usize) {
+    let mut partition = Partition::with_options(with_three_steps());
     deploy(&mut partition, &nest(NESTED, 60));
     partition.create("nest", "{}", ProcessInstanceCreationIntent::Create);
     let instance = partition.elements["nest"];
@@ -297,37 +290,33 @@ fn interrupt_each_sub_process(partition: &mut Partition) {
 
 /// What waited before the ban would end each part of the tree once more for each entry of the queue.
 #[test]
-fn an_instance_that_was_banned_with_much_to_do_ends_in_one_walk_from_level_8_on() {
-    let (in_one_walk, none) = cancellation(8, false);
+fn an_instance_that_was_banned_with_much_to_do_ends_in_one_walk() {
+    let (in_one_walk, none) = cancellation(false);
     assert_eq!(none, 0);
-    let (commands, waiting) = cancellation(8, true);
+    let (commands, waiting) = cancellation(true);
     assert!(waiting > 0);
     assert!(commands <= in_one_walk + waiting, "{commands} instead of {in_one_walk} commands, and {waiting} entries");
-    let before = cancellation(7, true);
-    assert!(before.0 > in_one_walk + waiting, "{before:?} at level 7, {commands} at level 8");
 }
 
 /// Else each of them would take all steps once more.
 #[test]
-fn a_second_cancellation_waits_for_the_steps_of_the_first_from_level_8_on() {
-    for level in [7, 8] {
-        let mut partition = Partition::with_options(with_three_steps(level));
-        deploy(&mut partition, &nest(NESTED, 60));
-        partition.create("nest", "{}", ProcessInstanceCreationIntent::Create);
-        let instance = partition.elements["nest"];
-        ban(&mut partition, instance);
-        let first = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
-        partition.apply(vec![Command::new(instance, first)]);
-        let second = cancel(&mut partition, instance);
-        assert_eq!(second.contains("a cancellation is in progress already"), level == 8, "at level {level}: {second}");
-        check_nothing_is_left(&partition);
-    }
+fn a_second_cancellation_waits_for_the_steps_of_the_first() {
+    let mut partition = Partition::with_options(with_three_steps());
+    deploy(&mut partition, &nest(NESTED, 60));
+    partition.create("nest", "{}", ProcessInstanceCreationIntent::Create);
+    let instance = partition.elements["nest"];
+    ban(&mut partition, instance);
+    let first = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default());
+    partition.apply(vec![Command::new(instance, first)]);
+    let second = cancel(&mut partition, instance);
+    assert!(second.contains("a cancellation is in progress already"), "{second}");
+    check_nothing_is_left(&partition);
 }
 
 /// What was lost by a failure is ended by another cancellation.
 #[test]
 fn an_instance_whose_end_was_lost_is_cancelled_again() {
-    let mut partition = Partition::with_options(with_three_steps(8));
+    let mut partition = Partition::with_options(with_three_steps());
     deploy(&mut partition, &nest(NESTED, 60));
     partition.create("nest", "{}", ProcessInstanceCreationIntent::Create);
     let instance = partition.elements["nest"];
@@ -354,8 +343,8 @@ struct Waiting {
 
 impl Waiting {
     /// Banned for a part of its end.
-    fn for_a_lost_step(level: u32) -> Waiting {
-        let mut partition = Partition::with_options(with_three_steps(level));
+    fn for_a_lost_step() -> Waiting {
+        let mut partition = Partition::with_options(with_three_steps());
         deploy(&mut partition, &nest(NESTED, 60));
         let mut waiting = Waiting::for_an_instance_of(partition, "nest");
         let partition = &mut waiting.partition;
@@ -373,8 +362,8 @@ impl Waiting {
     }
 
     /// Banned for a listener of its end, so that nothing of it waited to be done.
-    fn for_a_listener(level: u32) -> Waiting {
-        let mut partition = Partition::with_options(with_three_steps(level));
+    fn for_a_listener() -> Waiting {
+        let mut partition = Partition::with_options(with_three_steps());
         let asked = ProcessBuilder::new("asked").start("start").user_task("ask").task_listener("canceling", "listen");
         deploy(&mut partition, &asked.end("end"));
         let mut waiting = Waiting::for_an_instance_of(partition, "asked");
@@ -395,32 +384,24 @@ impl Waiting {
 }
 
 #[test]
-fn a_called_instance_that_is_banned_while_it_ends_comes_to_its_end_from_level_9_on() {
-    for (level, of) in
-        [8, 9].into_iter().flat_map(|level| [Waiting::for_a_lost_step, Waiting::for_a_listener].map(|of| (level, of)))
-    {
-        let Waiting { mut partition, root, called } = of(level);
-        assert_eq!(banned(&partition), [called], "at level {level}");
+fn a_called_instance_that_is_banned_while_it_ends_comes_to_its_end() {
+    for of in [Waiting::for_a_lost_step, Waiting::for_a_listener] {
+        let Waiting { mut partition, root, called } = of();
+        assert_eq!(banned(&partition), [called]);
         partition.go_on();
         let refused = cancel(&mut partition, root);
-        if level == 9 {
-            assert!(refused.contains("reply CANCEL NOT_FOUND"), "both have ended: {refused}");
-            check_everything_ended(&partition);
-            continue;
-        }
-        assert!(refused.contains("a cancellation is in progress already"), "{refused}");
-        let refused = cancel(&mut partition, called);
-        assert!(refused.contains("Cancel the root process instance"), "nobody can do anything: {refused}");
+        assert!(refused.contains("reply CANCEL NOT_FOUND"), "both have ended: {refused}");
+        check_everything_ended(&partition);
     }
 }
 
 /// The end that the ban asks for is refused, too.
 #[test]
-fn the_lost_end_of_a_called_instance_can_be_asked_for_by_a_user_from_level_9_on() {
-    let Waiting { mut partition, called, .. } = Waiting::for_a_lost_step(9);
+fn the_lost_end_of_a_called_instance_can_be_asked_for_by_a_user() {
+    let Waiting { mut partition, called, .. } = Waiting::for_a_lost_step();
     let early = cancel(&mut partition, called);
     assert!(early.contains("Cancel the root process instance"), "it is on its way: {early}");
-    let Waiting { mut partition, called, .. } = Waiting::for_a_listener(9);
+    let Waiting { mut partition, called, .. } = Waiting::for_a_listener();
     let end = partition.engine.continuation().expect("asked for by the ban");
     partition.refuse(vec![end]);
     partition.go_on();

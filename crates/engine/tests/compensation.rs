@@ -1,7 +1,6 @@
 //! Compensation of much at once, and that nothing of it is left when its instance ends, however it ends.
 
-use crate::support::{self, Partition, rows};
-use engine::{EngineOptions, FeatureLevel};
+use crate::support::{Partition, rows};
 use model_builder::ProcessBuilder;
 use protocol::*;
 
@@ -162,20 +161,6 @@ fn an_instance_that_never_throws_forgets_what_it_could_undo_in_slices() {
     assert_nothing_is_left(&partition);
 }
 
-#[test]
-fn before_level_4_a_process_with_compensation_is_refused() {
-    let first_level = FeatureLevel::new(3).expect("known");
-    let mut partition = Partition::with_options(EngineOptions { first_level, ..support::options() });
-    let output = partition.deploy("p.bpmn", model(1, MANUAL).as_bytes());
-    let rejection = output.replies[0].rejection.as_ref().expect("refused");
-    assert!(
-        rejection.reason.contains("takes feature level 4, and the partition is at level 3"),
-        "{}",
-        rejection.reason
-    );
-    partition.check();
-}
-
 /// One task is done before the event that has everything undone, another one while a listener to that event is at work, and a
 /// third one behind it.
 fn listened() -> String {
@@ -191,25 +176,23 @@ fn listened() -> String {
 }
 
 #[test]
-fn from_level_5_on_an_event_undoes_what_was_completed_until_its_work_began() {
-    for (level, undone) in [(4, &["handler-before"][..]), (5, &["handler-before", "handler-during"])] {
-        let first_level = FeatureLevel::new(level).expect("known");
-        let mut partition = Partition::with_options(EngineOptions { first_level, ..support::options() });
-        let deployed = partition.deploy("p.bpmn", listened().as_bytes());
-        assert_eq!(deployed.replies[0].rejection, None);
-        partition.create("p", "{}", ProcessInstanceCreationIntent::Create);
-        for element in ["during", "throw", "behind"] {
-            let key = partition.jobs[element];
-            partition.job(key, JobIntent::Complete, JobValue::default());
-        }
-        let handlers: Vec<&str> =
-            partition.jobs.keys().map(String::as_str).filter(|of| of.starts_with("handler")).collect();
-        assert_eq!(handlers, undone, "level {level}");
-        for handler in undone {
-            let key = partition.jobs[*handler];
-            partition.job(key, JobIntent::Complete, JobValue::default());
-        }
-        assert_eq!(count(&partition, CompensationSubscriptionIntent::Completed), undone.len());
-        partition.check();
+fn an_event_undoes_what_was_completed_until_its_work_began() {
+    let undone = ["handler-before", "handler-during"];
+    let mut partition = Partition::new();
+    let deployed = partition.deploy("p.bpmn", listened().as_bytes());
+    assert_eq!(deployed.replies[0].rejection, None);
+    partition.create("p", "{}", ProcessInstanceCreationIntent::Create);
+    for element in ["during", "throw", "behind"] {
+        let key = partition.jobs[element];
+        partition.job(key, JobIntent::Complete, JobValue::default());
     }
+    let handlers: Vec<&str> =
+        partition.jobs.keys().map(String::as_str).filter(|of| of.starts_with("handler")).collect();
+    assert_eq!(handlers, undone);
+    for handler in undone {
+        let key = partition.jobs[handler];
+        partition.job(key, JobIntent::Complete, JobValue::default());
+    }
+    assert_eq!(count(&partition, CompensationSubscriptionIntent::Completed), undone.len());
+    partition.check();
 }

@@ -4,7 +4,7 @@ use crate::support;
 use std::collections::BTreeMap;
 
 use crate::cluster::{self, Cluster};
-use engine::{EngineOptions, FeatureLevel, Limits};
+use engine::Limits;
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 
@@ -132,14 +132,6 @@ fn what_cannot_be_evaluated_is_refused() {
     assert_eq!(&*rejection.reason, sentence);
     let rejection = evaluate(&mut cluster, 1, Key::NONE, "[1]").expect_err("refused");
     assert_eq!(rejection.rejection_type, RejectionType::InvalidArgument);
-    let options = EngineOptions { first_level: FeatureLevel::new(3).expect("known"), ..support::options() };
-    let mut partition = support::Partition::with_options(options);
-    let output = partition.submit(Key::NONE, evaluation(Key::NONE, "{}"));
-    let rejection = output.replies[0].rejection.clone().expect("refused below feature level 4");
-    assert!(rejection.reason.contains("takes feature level 4"), "{}", rejection.reason);
-    let output = partition.deploy("p.bpmn", started("=x").as_bytes());
-    let rejection = output.replies[0].rejection.clone().expect("refused below feature level 4");
-    assert!(rejection.reason.contains("its element 's' takes feature level 4"), "{}", rejection.reason);
 }
 
 /// More conditions than one command may evaluate are refused, and nothing is started.

@@ -1,8 +1,8 @@
 //! Each feature level leads to the records that it always led to, byte by byte: `tests/levels` keeps, for each level, a log and
-//! the records that came of it when the level was new.
+//! the records that came of it when the level was new. The test level stands for the next one.
 
-mod ruled;
-mod told;
+mod edges;
+mod ownership;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -14,11 +14,12 @@ use protocol::*;
 
 fn file(level: FeatureLevel, what: &str) -> PathBuf {
     let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/levels");
-    directory.join(format!("{level}.{what}"))
+    let name = if level == FeatureLevel::TEST { "test".to_owned() } else { level.to_string() };
+    directory.join(format!("{name}.{what}"))
 }
 
 fn at(first_level: FeatureLevel) -> EngineOptions {
-    EngineOptions { first_level, ..support::options() }
+    EngineOptions { first_level, newest_level: FeatureLevel::TEST, ..support::options() }
 }
 
 /// Pieces with their lengths before them.
@@ -134,23 +135,21 @@ fn history(level: FeatureLevel) -> Partition {
             JobValue { variables: "{\"shipped\":1.50}".into(), ..JobValue::default() },
         );
     }
-    // Of what changed with level 2.
     partition.submit(Key::NONE, settings(2 << 20));
     partition.create("choice", "{\"amount\":1}", ProcessInstanceCreationIntent::Create);
     partition.advance(70_000);
     partition.advance(3_700_000);
     partition.submit(partition.instance, Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Default::default()));
-    // Of what changed with level 3: what is deployed and published from the bootstrap on concerns another partition too.
+    // What is deployed and published from the bootstrap on concerns another partition too.
     partition.submit(Key::NONE, correlation());
     partition.submit(Key::NONE, bootstrap());
     partition.submit(Key::NONE, bootstrap());
     partition.deploy("late.bpmn", ProcessBuilder::new("late").start("start").end("end").to_xml().as_bytes());
     partition.create("order", "{\"id\":\"a\"}", ProcessInstanceCreationIntent::Create);
     partition.create("order", "{\"id\":\"b\"}", ProcessInstanceCreationIntent::Create);
-    elements_of_level_4(&mut partition);
+    user_tasks_and_signals(&mut partition);
     global_listeners(&mut partition);
-    migration_of_level_6(&mut partition);
-    // Of what changed with level 7.
+    migration(&mut partition);
     partition.deploy("long.bpmn", long_expression().as_bytes());
     partition.create("long", "{}", ProcessInstanceCreationIntent::Create);
     partition.check();
@@ -163,7 +162,7 @@ fn at_with_few_steps(first_level: FeatureLevel) -> EngineOptions {
     EngineOptions { limits: Some(limits), ..at(first_level) }
 }
 
-/// Of what changed with level 8: a banned instance is cancelled, and once more while it ends.
+/// A banned instance is cancelled, and once more while it ends.
 fn history_of_a_ban(level: FeatureLevel) -> Partition {
     let mut partition = Partition::with_options(at_with_few_steps(level));
     let builder = ProcessBuilder::new("banned").start("start").parallel_gateway("fork").sub_process("sub").start("in");
@@ -180,7 +179,7 @@ fn history_of_a_ban(level: FeatureLevel) -> Partition {
     partition
 }
 
-/// Of what changed with level 9: called instances are banned while they end, for a part of the end and for a listener.
+/// Called instances are banned while they end, for a part of the end and for a listener.
 fn history_of_called_instances(level: FeatureLevel) -> Partition {
     let mut partition = Partition::with_options(at_with_few_steps(level));
     let many = ProcessBuilder::new("many").start("start").service_task("task", "work");
@@ -280,25 +279,35 @@ fn long_expression() -> String {
     ProcessBuilder::new("long").start("start").script_task("count", expression, "count").end("end").to_xml()
 }
 
-/// Expressions of one command may take half as many steps from level 7 on.
-#[test]
-fn expressions_take_fewer_steps_from_level_7_on() {
-    for level in [6, 7] {
-        let mut partition = Partition::with_options(at(FeatureLevel::new(level).expect("known")));
-        partition.deploy("long.bpmn", long_expression().as_bytes());
-        partition.create("long", "{}", ProcessInstanceCreationIntent::Create);
-        let incident = partition.records.iter().find_map(|record| match &record.payload {
-            Payload::Incident(IncidentIntent::Created, value) => Some(value.error_message.to_string()),
-            _ => None,
-        });
-        assert_eq!(incident.is_some(), level == 7, "at level {level}: {incident:?}");
-        assert!(incident.is_none_or(|message| message.contains("2500000 steps")));
-        partition.check();
-    }
+/// The test level cuts the message of this incident, which is longer than it lets one be.
+fn incident(partition: &mut Partition) -> String {
+    partition.create("choice", "{}", ProcessInstanceCreationIntent::Create);
+    let message = partition.records.iter().rev().find_map(|record| match &record.payload {
+        Payload::Incident(IncidentIntent::Created, value) => Some(value.error_message.to_string()),
+        _ => None,
+    });
+    message.expect("nothing leads on")
 }
 
-/// Of what changed with level 6: an ad-hoc sub-process goes on in another definition, and says what can be chosen there.
-fn migration_of_level_6(partition: &mut Partition) {
+fn choice() -> ProcessBuilder {
+    let builder = ProcessBuilder::new("choice").start("start").exclusive_gateway("which");
+    let builder = builder.condition("= false").end("end").move_to("which");
+    builder.condition("= 1 = 2").end("other")
+}
+
+/// The level is raised between two instances that meet the same trouble.
+fn history_of_a_raise(level: FeatureLevel) -> Partition {
+    let mut partition = Partition::with_options(at(level));
+    partition.deploy("choice.bpmn", choice().to_xml().as_bytes());
+    incident(&mut partition);
+    partition.submit(Key::NONE, raise(FeatureLevel::TEST.number()));
+    incident(&mut partition);
+    partition.check();
+    partition
+}
+
+/// An ad-hoc sub-process goes on in another definition, and says what can be chosen there.
+fn migration(partition: &mut Partition) {
     let model = |id: &str, ad_hoc: &str, task: &str| {
         let builder = ProcessBuilder::new(id).start("start").ad_hoc_sub_process(ad_hoc, &format!("=[\"{task}\"]"));
         builder.service_task(task, "work").end_sub_process().end("end").to_xml()
@@ -336,9 +345,8 @@ fn migrate(partition: &mut Partition, instance: Key, definition: Key, mapping: &
     partition.submit(instance, payload);
 }
 
-/// Of what changed with level 4: user tasks, signals, listeners and conditions. At the levels before it, the deployments are
-/// refused, and nobody waits.
-fn elements_of_level_4(partition: &mut Partition) {
+/// User tasks, signals, listeners, conditions, business ids and linked resources.
+fn user_tasks_and_signals(partition: &mut Partition) {
     let approval = ProcessBuilder::new("approval")
         .start("start")
         .user_task("approve")
@@ -407,7 +415,7 @@ fn business_ids(partition: &mut Partition) {
     }
 }
 
-/// Of what changed with level 5: listeners of all user tasks, which run around those of the model, and by which a change goes that
+/// Listeners of all user tasks, which run around those of the model, and by which a change goes that
 /// has begun. The other partition never acknowledges any of it.
 fn global_listeners(partition: &mut Partition) {
     let listener = |id: &str, after_non_global| GlobalListenerValue {
@@ -481,16 +489,17 @@ fn encoded(batch: &CommandBatch) -> Vec<u8> {
     encode_batch(batch.timestamp, commands.iter().map(Vec::as_slice))
 }
 
-/// What is kept: how the names of the files go on, from which level on, how the engine is set up, and what happened.
-type History = (&'static str, u32, fn(FeatureLevel) -> EngineOptions, fn(FeatureLevel) -> Partition);
+/// What is kept: how the names of the files go on, whether the test level has it too, how the engine is set up, and what happened.
+type History = (&'static str, bool, fn(FeatureLevel) -> EngineOptions, fn(FeatureLevel) -> Partition);
 
-const HISTORIES: [History; 6] = [
-    ("", 1, at, history),
-    ("ban.", 7, at_with_few_steps, history_of_a_ban),
-    ("more.", 4, at, history_of_more),
-    ("called.", 8, at_with_few_steps, history_of_called_instances),
-    ("told.", 9, at, told::history),
-    ("ruled.", 4, at, ruled::history),
+const HISTORIES: [History; 7] = [
+    ("", false, at, history),
+    ("ban.", false, at_with_few_steps, history_of_a_ban),
+    ("more.", true, at, history_of_more),
+    ("called.", false, at_with_few_steps, history_of_called_instances),
+    ("ownership.", false, at, ownership::history),
+    ("edges.", false, at, edges::history),
+    ("raised.", false, at, history_of_a_raise),
 ];
 
 #[test]
@@ -527,12 +536,13 @@ fn every_level_leads_to_the_records_that_it_always_led_to() {
     }
 }
 
-/// The states that the histories led to when their levels were new. Those of the levels 1 to 8 are of when level 8 was, `more` of the
-/// levels 4 to 7 and `called` of level 8 of when level 9 was, `told` of level 9 and `ruled` of all of when level 10 was.
+/// The states that the histories led to when their levels were new.
 const STATES: &str = include_str!("levels/states.tsv");
 
 fn state_after(level: FeatureLevel, what: &str, engine: &Engine) -> String {
-    format!("{level}.{what}log\t{:032x}", engine.state_hash().expect("readable"))
+    let log = file(level, &format!("{what}log"));
+    let name = log.file_name().and_then(|name| name.to_str()).expect("UTF-8");
+    format!("{name}\t{:032x}", engine.state_hash().expect("readable"))
 }
 
 /// Which batches of a history were refused: a line with the index for each. Most have no such file.
@@ -542,21 +552,28 @@ fn refused(level: FeatureLevel, what: &str) -> BTreeSet<u64> {
 }
 
 fn levels_with_histories() -> impl Iterator<Item = (FeatureLevel, History)> {
-    let all = FeatureLevel::all().flat_map(|level| HISTORIES.map(|history| (level, history)));
-    all.filter(|(level, (_, first, ..))| level.number() >= *first)
+    let all = FeatureLevel::all().chain([FeatureLevel::TEST]);
+    let all = all.flat_map(|level| HISTORIES.map(|history| (level, history)));
+    all.filter(|(level, (_, is_of_test_level, ..))| *level != FeatureLevel::TEST || *is_of_test_level)
 }
 
-/// Writes the files of the newest level, and of one that has none. Those of a level that was released must never change; before
-/// its release, delete what is to be written again.
+/// Writes the files of the newest level and of the test level, and of one that has none. Those of a level that was released must
+/// never change.
 #[test]
 #[ignore = "writes files of the source"]
 fn write_the_files_of_the_newest_level() {
+    let mut states = String::new();
     for (level, (what, _, _, history)) in levels_with_histories() {
         let (log, records) = (file(level, &format!("{what}log")), file(level, &format!("{what}records")));
-        if level != FeatureLevel::NEWEST && log.exists() {
+        if level < FeatureLevel::NEWEST && log.exists() {
+            let name = log.file_name().and_then(|name| name.to_str()).expect("UTF-8");
+            states.extend(
+                STATES.lines().filter(|line| line.starts_with(&format!("{name}\t"))).map(|line| format!("{line}\n")),
+            );
             continue;
         }
         let partition = history(level);
+        states.push_str(&format!("{}\n", state_after(level, what, &partition.engine)));
         std::fs::create_dir_all(log.parent().expect("a directory")).expect("writable");
         std::fs::write(log, join(partition.batches.iter().map(encoded))).expect("writable");
         let refused: String = partition.refused.iter().map(|index| format!("{index}\n")).collect();
@@ -565,58 +582,63 @@ fn write_the_files_of_the_newest_level() {
         }
         std::fs::write(records, join(partition.records.iter().map(encode_to_vec))).expect("writable");
     }
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/levels");
+    std::fs::write(directory.join("states.tsv"), states).expect("writable");
 }
 
 #[test]
 fn a_level_is_raised_by_a_command_and_never_lowered() {
     let mut partition = Partition::with_options(at(FeatureLevel::OLDEST));
     let refused = |output: &Output| output.replies[0].rejection.as_ref().map(|rejection| rejection.reason.to_string());
-    let reason = refused(&partition.submit(Key::NONE, settings(2 << 20))).expect("there are none at level 1");
-    assert!(reason.contains("takes feature level 2, and it is at level 1"), "{reason}");
-    assert_eq!(refused(&partition.submit(Key::NONE, raise(2))), None);
-    assert_eq!(partition.engine.feature_level().number(), 2);
-    assert_eq!(refused(&partition.submit(Key::NONE, settings(2 << 20))), None);
-    for level in [0, 1, 2] {
+    partition.deploy("choice.bpmn", choice().to_xml().as_bytes());
+    let whole = incident(&mut partition);
+    let test = FeatureLevel::TEST.number();
+    assert_eq!(refused(&partition.submit(Key::NONE, raise(test))), None);
+    assert_eq!(partition.engine.feature_level(), FeatureLevel::TEST);
+    let cut = incident(&mut partition);
+    assert!(cut.chars().count() <= 41 && whole.len() > 50, "{cut}: {whole}");
+    for level in [0, 1, test] {
         let reason = refused(&partition.submit(Key::NONE, raise(level))).expect("it is there already");
-        assert!(level == 0 || reason.contains("at level 2 already, and a level is never lowered"), "{reason}");
+        assert!(reason.contains(&format!("at level {test} already, and a level is never lowered")), "{reason}");
     }
+    assert_eq!(incident(&mut partition), cut, "the level stays");
     partition.check();
 }
 
-/// What was deployed when slips in expressions were accepted goes on meaning what it meant; from level 4 on they are refused.
+/// A build that does not know the level of a state does not open it, and the one that wrote it still does.
 #[test]
-fn slips_in_expressions_are_refused_from_level_4_on() {
-    let process = |id: &str| {
-        let model = ProcessBuilder::new(id).start("start").script_task("work", "= a not in [1]", "result").end("end");
-        model.to_xml()
-    };
+fn a_state_at_a_newer_level_is_refused_by_name() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let mut partition = Partition::with_options(at(FeatureLevel::OLDEST));
+    partition.engine = Engine::open(at(FeatureLevel::OLDEST), directory.path()).expect("a new state");
+    partition.submit(Key::NONE, raise(FeatureLevel::TEST.number()));
+    let checkpoint = partition.engine.freeze().expect("none is under way");
+    let written = checkpoint.write().expect("the disk takes it");
+    drop(checkpoint);
+    drop(partition.engine.release(written).expect("it can be read"));
+    drop(partition);
+    let fault = Engine::open(support::options(), directory.path()).expect_err("the level is not known").to_string();
+    let expected =
+        format!("Partition 1 cannot go on with this build: Feature level {} is not known", FeatureLevel::TEST);
+    assert!(fault.starts_with(&expected), "{fault}");
+    let engine = Engine::open(at(FeatureLevel::OLDEST), directory.path()).expect("it is sound");
+    assert_eq!(engine.feature_level(), FeatureLevel::TEST);
+}
+
+#[test]
+fn slips_in_expressions_are_refused() {
+    let model = ProcessBuilder::new("slip").start("start").script_task("work", "= a not in [1]", "result").end("end");
     let decision = r#"<definitions xmlns="https://www.omg.org/spec/DMN/20191111/MODEL/" id="g" name="G" namespace="n">
         <decision id="d" name="D"><variable name="d"/><literalExpression><text>a not in [1]</text></literalExpression></decision>
         </definitions>"#;
-    let mut partition = Partition::with_options(at(FeatureLevel::new(3).expect("known")));
-    for (name, content) in [("slip.bpmn", process("slip")), ("slip.dmn", decision.to_owned())] {
-        partition.deploy(name, content.as_bytes());
-    }
-    for level in [3, 4] {
-        if level == 4 {
-            partition.submit(Key::NONE, raise(4));
-        }
-        partition.create("slip", "{\"a\":2}", ProcessInstanceCreationIntent::Create);
-        let is_result = |record: &&Record| {
-            matches!(&record.payload, Payload::Variable(VariableIntent::Created, value)
-                if *value.name == *"result" && *value.value == *"false")
-        };
-        let results = partition.records.iter().filter(is_result).count();
-        assert_eq!(results, level as usize - 2, "instances that gave the result at level {level}");
-    }
-    for (name, content) in [("other.bpmn", process("other")), ("other.dmn", decision.replace("\"d\"", "\"e\""))] {
+    let mut partition = Partition::new();
+    for (name, content) in [("slip.bpmn", model.to_xml()), ("slip.dmn", decision.to_owned())] {
         let output = partition.deploy(name, content.as_bytes());
         let rejection = output.replies[0].rejection.as_ref().expect("the expression is a slip");
         assert!(rejection.reason.contains("not(…) around what is negated"), "{}", rejection.reason);
     }
 }
 
-/// The settings of level 2 hold, and survive.
 #[test]
 fn the_bytes_of_a_root_instance_are_a_setting() {
     let mut partition = Partition::new();
@@ -642,11 +664,12 @@ fn the_bytes_of_a_root_instance_are_a_setting() {
 
 #[test]
 fn a_build_does_not_go_on_by_rules_that_it_does_not_know() {
-    let mut engine = Engine::in_memory(support::options());
-    let newer = FeatureLevel::NEWEST.number() + 1;
-    let batch = CommandBatch { timestamp: 1, commands: vec![Command::of_system(Key::NONE, raise(newer))] };
-    let fault = engine.apply(1, &batch, &mut Output::default()).expect_err("the level is not known");
-    assert!(matches!(fault, Fault::FeatureLevel { .. }), "{fault}");
-    let expected = format!("Partition 1 cannot go on with this build: Feature level {newer} is not known");
-    assert!(fault.to_string().starts_with(&expected), "{fault}");
+    for newer in [FeatureLevel::NEWEST.number() + 1, FeatureLevel::TEST.number()] {
+        let mut engine = Engine::in_memory(support::options());
+        let batch = CommandBatch { timestamp: 1, commands: vec![Command::of_system(Key::NONE, raise(newer))] };
+        let fault = engine.apply(1, &batch, &mut Output::default()).expect_err("the level is not known");
+        assert!(matches!(fault, Fault::FeatureLevel { .. }), "{fault}");
+        let expected = format!("Partition 1 cannot go on with this build: Feature level {newer} is not known");
+        assert!(fault.to_string().starts_with(&expected), "{fault}");
+    }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::cluster::Cluster;
-use crate::support::{self, Partition, TENANT};
-use engine::{EngineOptions, FeatureLevel, Output};
+use crate::support::{Partition, TENANT};
+use engine::Output;
 use model_builder::ProcessBuilder;
 use protocol::*;
 
@@ -181,18 +181,4 @@ fn forms_and_resources_come_to_all_partitions_and_go_from_all() {
     let kept = ["outbox_sequences", "inbox_sequences", "deleted_form_versions", "deleted_resource_versions"];
     assert_eq!(cluster.rows_but(&kept), Vec::<String>::new());
     cluster.check();
-}
-
-#[test]
-fn below_its_feature_level_a_partition_knows_no_forms() {
-    let level = FeatureLevel::new(3).expect("a level");
-    let options = EngineOptions { first_level: level, ..support::options() };
-    let mut partition = Partition::with_options(options);
-    for name in ["a.form", "a.rpa"] {
-        let found = reason(&partition.submit(Key::NONE, deployment(&[(name, r#"{"id":"f"}"#)])));
-        assert!(found.contains("are not supported yet by this version"), "{found}");
-    }
-    let found = reason(&partition.submit(Key::NONE, fetch(Key::new(PartitionId(1), 9))));
-    assert!(found.starts_with("InvalidState: Expected to fetch resource") && found.contains("takes feature level 4"));
-    partition.check();
 }

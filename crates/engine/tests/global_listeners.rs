@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::cluster::Cluster;
 use crate::support::{Partition, options};
-use engine::{EngineOptions, FeatureLevel, Limits};
+use engine::{EngineOptions, Limits};
 use model_builder::ProcessBuilder;
 use protocol::*;
 
@@ -97,20 +97,6 @@ fn what_no_listener_can_be_is_refused() {
         let (found, reason) = refused(&mut partition, payload).expect(expected);
         assert!(found == kind && reason.contains(expected), "{found:?}: {reason}");
     }
-    partition.check();
-}
-
-#[test]
-fn they_are_refused_below_feature_level_5() {
-    let first_level = FeatureLevel::new(4).expect("known");
-    let mut partition = Partition::with_options(EngineOptions { first_level, ..options() });
-    let (kind, reason) = refused(&mut partition, create("a")).expect("the level does not have them");
-    let expected = "Expected to create global task listener with id 'a', but that takes feature level 5, and the partition is \
-                    at level 4; raise the level when all nodes can";
-    assert_eq!((kind, &*reason), (RejectionType::InvalidState, expected));
-    let raise = Payload::FeatureLevel(FeatureLevelIntent::Raise, FeatureLevelValue { level: 5 });
-    partition.submit(Key::NONE, raise);
-    assert_eq!(refused(&mut partition, create("a")), None);
     partition.check();
 }
 
@@ -348,14 +334,6 @@ fn a_wrong_configuration_is_refused_as_a_whole() {
         let (found, reason) = refused(&mut partition, configure(listeners)).expect(expected);
         assert!(found == kind && reason.contains(expected), "{found:?}: {reason}");
     }
-    let first_level = FeatureLevel::new(4).expect("known");
-    let mut older = Partition::with_options(EngineOptions { first_level, ..options() });
-    assert_eq!(older.engine.global_listeners_command(&[of("a")]), None, "the level has none");
-    let (_, reason) = refused(&mut older, configure(vec![of("a")])).expect("the level has none");
-    assert!(
-        reason.starts_with("Expected to configure global task listeners, but that takes feature level 5"),
-        "{reason}"
-    );
     partition.check();
 }
 

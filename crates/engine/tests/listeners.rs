@@ -1,10 +1,10 @@
-//! Execution listeners where the reference engine was not asked: feature levels, limits, work that is interrupted, and banned
+//! Execution listeners where the reference engine was not asked: limits, work that is interrupted, and banned
 //! instances.
 
 use std::sync::Arc;
 
 use crate::support::{Partition, options};
-use engine::{EngineOptions, FeatureLevel, Limits};
+use engine::{EngineOptions, Limits};
 use protocol::*;
 
 fn listener(event_type: &str, job_type: &str) -> String {
@@ -52,21 +52,6 @@ fn has_ended(partition: &Partition) -> bool {
         }
         _ => false,
     })
-}
-
-#[test]
-fn below_feature_level_4_processes_with_listeners_are_refused() {
-    let level = FeatureLevel::new(3).expect("known");
-    for (of_process, of_task) in [
-        (String::new(), listener("start", "a")),
-        (String::new(), listener("end", "a")),
-        (listening(&listener("end", "a")), String::new()),
-    ] {
-        let mut partition = Partition::with_options(EngineOptions { first_level: level, ..options() });
-        let output = partition.deploy("p.bpmn", model(&of_process, &of_task).as_bytes());
-        let reason = &output.replies[0].rejection.as_ref().expect("a refusal").reason;
-        assert!(reason.contains("takes feature level 4, and the partition is at level 3"), "{reason}");
-    }
 }
 
 #[test]

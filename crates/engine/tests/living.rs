@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use crate::support::{Partition, TENANT, options};
-use engine::{Engine, EngineOptions, FeatureLevel, Limits, LivingRecords};
+use engine::{Engine, EngineOptions, Limits, LivingRecords};
 use model_builder::ProcessBuilder;
 use protocol::*;
 
@@ -21,11 +21,10 @@ fn checkpoint(engine: &mut Engine) {
     drop(engine.release(written).expect("it can be read"));
 }
 
-/// A partition that begins at a level, with a job that a worker has.
-fn with_a_job(level: u32, directory: &Path) -> (Partition, Key) {
-    let options = EngineOptions { first_level: FeatureLevel::new(level).expect("known"), ..options() };
-    let mut partition = Partition::with_options(options);
-    partition.engine = Engine::open(options, directory).expect("a new state");
+/// A partition with a job that a worker has.
+fn with_a_job(directory: &Path) -> (Partition, Key) {
+    let mut partition = Partition::new();
+    partition.engine = Engine::open(options(), directory).expect("a new state");
     partition.deploy("order.bpmn", MODEL.as_bytes());
     partition.create("order", "{}", ProcessInstanceCreationIntent::Create);
     let job = *partition.jobs.get("task").expect("a job");
@@ -117,47 +116,37 @@ fn what_lives_is_told_in_slices_as_of_the_checkpoint() {
     assert!(LivingRecords::of(PartitionId(1), &handle).expect("nothing is read").is_none(), "the state is closed");
 }
 
-/// No event of a job says that its incident stops it or lets it go on, so searches know nothing of it. Until level 4 the state
-/// took that for the last change of the job.
+/// An incident that stops a job is no change of it; its resolution is, and a record of the job says so.
 #[test]
-fn an_incident_is_no_change_of_its_job_from_level_5_on() {
-    for level in [4, 5] {
-        let directory = tempfile::tempdir().expect("a directory");
-        let (mut partition, job) = with_a_job(level, directory.path());
-        partition.time += 1_000;
-        partition.job(job, JobIntent::Fail, JobValue::default());
-        partition.time += 1_000;
-        partition.job(job, JobIntent::UpdateRetries, JobValue { retries: 1, ..JobValue::default() });
-        let updated = partition.time;
-        partition.time += 1_000;
-        let incident = *partition.incidents.get("task").expect("an incident");
-        partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
-        let resolved = partition.time;
-        partition.check();
-        let told = told_of(job, &mut partition.engine);
-        let expected = if level == 4 { resolved } else { updated };
-        assert_eq!(told[1..], [("RETRIES_UPDATED", expected)], "at level {level}");
-    }
+fn a_job_has_the_time_of_its_last_record_and_not_of_its_incident() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (mut partition, job) = with_a_job(directory.path());
+    partition.time += 1_000;
+    partition.job(job, JobIntent::Fail, JobValue::default());
+    partition.time += 1_000;
+    partition.job(job, JobIntent::UpdateRetries, JobValue { retries: 1, ..JobValue::default() });
+    let updated = partition.time;
+    partition.time += 1_000;
+    assert_eq!(told_of(job, &mut partition.engine)[1..], [("RETRIES_UPDATED", updated)]);
+    let incident = *partition.incidents.get("task").expect("an incident");
+    partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
+    partition.check();
+    assert_eq!(told_of(job, &mut partition.engine)[1..], [("RETRIES_UPDATED", partition.time)]);
 }
 
-/// Below level 10 no record says that a job goes on behind the resolved incident of its error. From there on the next one that does is
-/// kept, also of a job whose incident was resolved before.
+/// A record says that a job goes on after the resolved incident of its error, and that it was yielded is no other event of it.
 #[test]
-fn a_job_that_is_yielded_behind_an_error_goes_on_from_level_10_on() {
-    for level in [9, 10] {
-        let directory = tempfile::tempdir().expect("a directory");
-        let (mut partition, job) = with_a_job(9, directory.path());
-        partition.job(job, JobIntent::ThrowError, JobValue { error_code: "E".into(), ..JobValue::default() });
-        let incident = *partition.incidents.get("task").expect("nobody catches it");
-        partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
-        partition.submit(Key::NONE, Payload::FeatureLevel(FeatureLevelIntent::Raise, FeatureLevelValue { level }));
-        partition.activate("work", 1);
-        partition.job(job, JobIntent::Yield, JobValue::default());
-        partition.check();
-        let told: Vec<_> = told_of(job, &mut partition.engine).into_iter().map(|(intent, _)| intent).collect();
-        let behind = (level == 10).then_some("RECURRED_AFTER_BACKOFF");
-        assert_eq!(told, Vec::from_iter(["CREATED", "ERROR_THROWN"].into_iter().chain(behind)), "at level {level}");
-    }
+fn a_job_that_is_yielded_after_an_error_goes_on() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let (mut partition, job) = with_a_job(directory.path());
+    partition.job(job, JobIntent::ThrowError, JobValue { error_code: "E".into(), ..JobValue::default() });
+    let incident = *partition.incidents.get("task").expect("nobody catches it");
+    partition.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
+    partition.activate("work", 1);
+    partition.job(job, JobIntent::Yield, JobValue::default());
+    partition.check();
+    let told: Vec<_> = told_of(job, &mut partition.engine).into_iter().map(|(intent, _)| intent).collect();
+    assert_eq!(told, ["CREATED", "ERROR_THROWN", "RECURRED_AFTER_BACKOFF"]);
 }
 
 /// A process that is called gets its variables before it begins. A checkpoint between the two has to tell them: no record behind it

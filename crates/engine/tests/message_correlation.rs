@@ -3,7 +3,7 @@
 use crate::cluster::Cluster;
 use crate::shared::{check_nothing_stays, waiting};
 use crate::support::TENANT;
-use engine::{Engine, EngineOptions, FeatureLevel, Output, Reply};
+use engine::Reply;
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 
@@ -196,25 +196,4 @@ fn unusable_correlations_are_refused() {
     let rejection = refused(&mut cluster, here, correlation(&"x".repeat(513), "k"));
     assert_eq!(rejection.rejection_type, RejectionType::InvalidArgument);
     assert_eq!(cluster.events().count(), 0, "nothing happened");
-}
-
-#[test]
-fn an_older_level_knows_no_correlation() {
-    let options = EngineOptions {
-        first_level: FeatureLevel::new(2).expect("a known level"),
-        ..EngineOptions::new(PartitionId(1), 1)
-    };
-    let mut engine = Engine::in_memory(options);
-    let request = Request { node: 0, number: 1 };
-    let command = Command { request: Some(request), ..Command::new(Key::NONE, correlation("m", "k")) };
-    let mut output = Output::default();
-    let batch = CommandBatch { timestamp: 1_000_000, commands: vec![command] };
-    engine.apply(1, &batch, &mut output).expect("the state is sound");
-    let rejection = output.replies.pop().and_then(|reply| reply.rejection).expect("refused");
-    assert!(
-        rejection.reason.contains("takes feature level 3, and the partition is at level 2"),
-        "{}",
-        rejection.reason
-    );
-    assert!(output.records.iter().all(|record| record.record_type != RecordType::Event));
 }

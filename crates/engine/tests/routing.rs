@@ -2,7 +2,7 @@
 //! stronger than the options of whoever applies the log.
 
 use crate::support;
-use engine::{Engine, EngineOptions, FeatureLevel, Output};
+use engine::{Engine, EngineOptions, Output};
 use model_builder::ProcessBuilder;
 use protocol::*;
 
@@ -85,11 +85,6 @@ fn what_could_not_be_routed_by_is_refused() {
         reason.contains("bootstrapped on partition 1, which tells the others, but this is partition 2"),
         "{reason}"
     );
-    let level_2 = FeatureLevel::new(2).expect("known");
-    let mut old = Engine::in_memory(EngineOptions { first_level: level_2, ..options(1, 3) });
-    assert_eq!(old.bootstrap_command(CLUSTER), None);
-    let reason = refusal(&mut old, bootstrap(value(&[1, 2, 3], 3)));
-    assert!(reason.contains("takes feature level 3, and it is at level 2"), "{reason}");
 }
 
 /// The commands of a partition that was bootstrapped, applied again by somebody who was started with another number.

@@ -4,7 +4,7 @@ use crate::support;
 use std::collections::BTreeMap;
 
 use crate::cluster::{self, Cluster};
-use engine::{EngineOptions, FeatureLevel, Limits};
+use engine::Limits;
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 
@@ -253,14 +253,6 @@ fn what_cannot_be_broadcast_is_refused() {
     );
     assert_eq!(refused(&mut cluster, "go", "[1]").0, RejectionType::InvalidArgument);
     assert_eq!(cluster.count("SIGNAL", "BROADCASTED"), 0);
-    let options = EngineOptions { first_level: FeatureLevel::new(3).expect("known"), ..support::options() };
-    let mut partition = support::Partition::with_options(options);
-    let output = partition.submit(Key::NONE, broadcast("go", ""));
-    let rejection = output.replies[0].rejection.clone().expect("refused below feature level 4");
-    assert!(rejection.reason.contains("takes feature level 4"), "{}", rejection.reason);
-    let output = partition.deploy("p.bpmn", waiting("p").as_bytes());
-    let rejection = output.replies[0].rejection.clone().expect("refused below feature level 4");
-    assert!(rejection.reason.contains("its element 'wait' takes feature level 4"), "{}", rejection.reason);
 }
 
 /// Between two parts of the receivers other commands have their turn, and those that come meanwhile do not get the signal.

@@ -1,8 +1,8 @@
 //! User tasks where the reference engine is not followed to the letter, or was not asked: limits, refusals that change nothing,
-//! feature levels, and jobs that go on as tasks.
+//! and jobs that go on as tasks.
 
 use crate::support::{Partition, TENANT, options, without_keys};
-use engine::{EngineOptions, FeatureLevel, Output};
+use engine::{EngineOptions, Output};
 use protocol::*;
 
 fn model(id: &str, extensions: &str) -> String {
@@ -186,31 +186,6 @@ fn variables_for_which_there_is_no_room_leave_the_task_as_it_is() {
     let output = set(&mut partition, 10);
     let names: Vec<&str> = output.records.iter().map(|record| record.payload.intent_name()).collect();
     assert_eq!(names, ["UPDATING", "UPDATING", "CREATED", "UPDATED", "UPDATED"]);
-    let task = task_of(&partition);
-    command(&mut partition, task, UserTaskIntent::Complete, UserTaskValue::default());
-    partition.check();
-}
-
-#[test]
-fn below_feature_level_4_there_are_no_user_tasks() {
-    let level = FeatureLevel::new(3).expect("known");
-    let mut partition = Partition::with_options(EngineOptions { first_level: level, ..options() });
-    for extensions in ["", "<zeebe:userTask/>"] {
-        let output = partition.deploy("p.bpmn", model("p", extensions).as_bytes());
-        let (rejection_type, reason) = refusal(&output);
-        assert_eq!(rejection_type, RejectionType::InvalidState);
-        assert!(reason.contains("its element 't' takes feature level 4"), "{reason}");
-    }
-    let output = command(&mut partition, Key::new(PartitionId(1), 9), UserTaskIntent::Assign, UserTaskValue::default());
-    let (rejection_type, reason) = refusal(&output);
-    assert_eq!(rejection_type, RejectionType::InvalidState);
-    assert!(reason.contains("takes feature level 4, and the partition is at level 3; raise the level"), "{reason}");
-    partition.submit(
-        Key::NONE,
-        Payload::FeatureLevel(FeatureLevelIntent::Raise, FeatureLevelValue { level: FeatureLevel::NEWEST.number() }),
-    );
-    partition.deploy("p.bpmn", model("p", "<zeebe:userTask/>").as_bytes());
-    partition.create("p", "{}", ProcessInstanceCreationIntent::Create);
     let task = task_of(&partition);
     command(&mut partition, task, UserTaskIntent::Complete, UserTaskValue::default());
     partition.check();

@@ -25,11 +25,6 @@ pub struct Environment {
     pub memory_limit_bytes: usize,
     /// How large the result may be, about, as JSON.
     pub result_limit_bytes: usize,
-    /// Whether a built-in function can be called where a local value that is no function has its name.
-    pub has_hidden_functions: bool,
-    /// Whether a value that is no list gives null and a warning where it is filtered by what is neither a condition nor a
-    /// position: `customer["name"]` is a slip for `customer.name`.
-    pub has_strict_filters: bool,
 }
 
 impl Environment {
@@ -45,8 +40,6 @@ impl Environment {
             read_limit_bytes: 64 << 20,
             memory_limit_bytes: 160 << 20,
             result_limit_bytes: 16 << 20,
-            has_hidden_functions: true,
-            has_strict_filters: true,
         }
     }
 }

@@ -452,9 +452,8 @@ impl<'a> Evaluator<'a> {
             },
             Target::Value(node) | Target::ValueOrBuiltin(node, _) => match (self.evaluate(node)?, &call.target) {
                 (Value::Function(function), _) => Called::Function(function),
-                (_, Target::ValueOrBuiltin(_, builtin)) if self.environment.has_hidden_functions => {
-                    Called::Builtin(builtin)
-                }
+                // A local value that is no function does not hide the built-in one of its name.
+                (_, Target::ValueOrBuiltin(_, builtin)) => Called::Builtin(builtin),
                 _ => return Ok(self.no_function("", call)),
             },
         };

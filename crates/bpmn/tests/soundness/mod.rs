@@ -94,12 +94,10 @@ fn check_behavior(process: &ExecutableProcess, index: ElementIndex) {
             let inner = process.element(ad_hoc.inner_instance);
             assert_eq!(inner.flow_scope, Some(index));
             assert!(matches!(inner.behavior, Behavior::AdHocSubProcessInnerInstance));
-            for choices in [&ad_hoc.choices, &ad_hoc.choices_and_compensation_events] {
-                let elements: Vec<_> = choices.elements.iter().map(|element| process.element(*element)).collect();
-                assert!(elements.iter().all(|element| element.flow_scope == Some(ad_hoc.inner_instance)));
-                assert!(elements.iter().all(|element| element.incoming.is_empty()));
-                assert!(elements.is_sorted_by(|one, other| one.id < other.id), "a search finds them by their ids");
-            }
+            let elements: Vec<_> = ad_hoc.choices.elements.iter().map(|element| process.element(*element)).collect();
+            assert!(elements.iter().all(|element| element.flow_scope == Some(ad_hoc.inner_instance)));
+            assert!(elements.iter().all(|element| element.incoming.is_empty()));
+            assert!(elements.is_sorted_by(|one, other| one.id < other.id), "a search finds them by their ids");
         }
         Behavior::LinkThrowEvent { target } => {
             assert!(matches!(process.element(*target).behavior, Behavior::LinkCatchEvent));

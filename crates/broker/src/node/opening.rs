@@ -79,6 +79,7 @@ pub(super) fn open_engine(
 ) -> Result<Engine, StartError> {
     let engine_options = EngineOptions {
         first_level: directory.first_level,
+        newest_level: options.newest_feature_level,
         // Other work is admitted up to twice as much.
         continuation_overlay_bytes_max: options.flow_control.state_limit_of(options.partition_count) / 2,
         ..EngineOptions::new(partition, options.partition_count)

@@ -41,25 +41,19 @@ fn by_activity(value: &CompensationSubscriptionValue) -> (i64, Arc<str>) {
     (value.compensable_activity_scope_key.raw(), value.compensable_activity_id.shared().clone())
 }
 
-fn put(state: &mut State, key: Key, value: &CompensationSubscriptionValue, created: Option<u64>) {
+fn put(state: &mut State, key: Key, value: &CompensationSubscriptionValue, created: u64) {
     let row = CompensationSubscriptionRow { value: value.clone(), created };
     state.tables.compensation_subscriptions.put(value.process_instance_key.raw(), key.raw(), row);
 }
 
 fn created(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {
     let (scope, activity) = (value.compensable_activity_scope_key.raw(), value.compensable_activity_instance_key.raw());
-    put(state, key, value, position(state));
+    put(state, key, value, state.counters.position);
     state.tables.compensation_scopes.insert(scope, key.raw(), ());
     state.tables.compensable.insert(scope, key.raw(), ());
     state.tables.compensable_activities.insert(by_activity(value), key.raw(), ());
     state.tables.compensation_activities.insert_new(activity, key.raw());
     usage::add(state, value.process_instance_key, Usage::OF_COMPENSATION_SUBSCRIPTION);
-}
-
-/// Where the record is in the stream, if the level goes by that.
-fn position(state: &State) -> Option<u64> {
-    let rules = state.counters.feature_level.rules();
-    rules.compensation_begins_with_the_work.then_some(state.counters.position)
 }
 
 /// An element begins its work. If it is an event that has something undone, that is what was completed before.
@@ -69,9 +63,8 @@ pub(super) fn begun(state: &mut State, key: Key, value: &ProcessInstanceValue) {
     if value.bpmn_event_type != BpmnEventType::Compensation || !is_event {
         return;
     }
-    if let Some(begun) = position(state) {
-        state.tables.compensations.put(key.raw(), CompensationRow { scopes: Vec::new(), begun: Some(begun) });
-    }
+    let row = CompensationRow { scopes: Vec::new(), begun: state.counters.position };
+    state.tables.compensations.put(key.raw(), row);
 }
 
 fn is_triggered(value: &CompensationSubscriptionValue) -> bool {
@@ -100,8 +93,11 @@ fn triggered(state: &mut State, key: Key, before: &CompensationSubscriptionRow, 
 /// The event that throws goes on inside of the activity, if there is what may be undone, and then with what is around.
 fn go_inside(state: &mut State, value: &CompensationSubscriptionValue) {
     let throw_event = value.throw_event_instance_key.raw();
-    let row = state.tables.compensations.get(&throw_event);
-    let (mut scopes, begun) = row.as_ref().map(|row| (row.scopes.clone(), row.begun)).unwrap_or_default();
+    let Some(row) = state.tables.compensations.get(&throw_event) else {
+        return broken(state, format!("compensation event {throw_event} has not begun its work"));
+    };
+    let CompensationRow { mut scopes, begun } = (*row).clone();
+    drop(row);
     while scopes.last().is_some_and(|scope| *scope != value.compensable_activity_scope_key) {
         scopes.pop();
     }
@@ -109,11 +105,7 @@ fn go_inside(state: &mut State, value: &CompensationSubscriptionValue) {
     if state.tables.compensable.first(&activity.raw()).is_some() {
         scopes.push(activity);
     }
-    if !scopes.is_empty() || begun.is_some() {
-        state.tables.compensations.put(throw_event, CompensationRow { scopes, begun });
-    } else if row.is_some() {
-        state.tables.compensations.delete(&throw_event);
-    }
+    state.tables.compensations.put(throw_event, CompensationRow { scopes, begun });
 }
 
 fn ended(state: &mut State, key: Key, value: &CompensationSubscriptionValue) {

@@ -19,7 +19,7 @@ pub(super) fn apply(state: &mut State, key: Key, intent: IncidentIntent, value: 
 }
 
 fn created(state: &mut State, key: Key, value: &IncidentValue) {
-    let row = IncidentRow { value: value.clone(), created: state.time_kept() };
+    let row = IncidentRow { value: value.clone(), created: state.counters.timestamp };
     state.tables.incidents.insert_new(key.raw(), row);
     state.counters.incidents += 1;
     if value.job_key.is_some() {

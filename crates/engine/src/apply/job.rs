@@ -14,7 +14,7 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
                 state: JobState::Activatable,
                 value: value.clone(),
                 incident: Key::NONE,
-                created: state.time_kept(),
+                created: state.counters.timestamp,
                 changed: None,
                 last_event: None,
             };
@@ -80,13 +80,12 @@ fn note_event(state: &mut State, key: Key, intent: JobIntent) {
             | JobIntent::ErrorThrown
             | JobIntent::Migrated
     );
-    if says_how_it_is && state.time_kept().is_some() {
+    if says_how_it_is {
         // It is gone when its error was caught.
         state.tables.jobs.update(&key.raw(), |row| row.last_event = Some(intent));
     }
     // Its error stays what searches show, but it has not ended with it.
-    let tells = state.counters.feature_level.rules().resolutions_tell_of_the_job;
-    if (intent == JobIntent::RecurredAfterBackoff || intent == JobIntent::Yielded && tells)
+    if matches!(intent, JobIntent::RecurredAfterBackoff | JobIntent::Yielded)
         && state.job(key).is_some_and(|row| row.last_event == Some(JobIntent::ErrorThrown))
     {
         state.tables.jobs.update(&key.raw(), |row| row.last_event = Some(JobIntent::RecurredAfterBackoff));
@@ -146,16 +145,15 @@ fn not_there(state: &mut State, key: Key) {
 }
 
 fn change(state: &mut State, key: Key, to: JobState, value: &Arc<JobValue>) {
-    let changed = state.time_kept();
+    let changed = Some(state.counters.timestamp);
     move_to(state, key, to, value, changed);
 }
 
-/// An incident stops the job, or lets it go on. No event of the job says so (from level 10 on, one follows a resolution), by which
-/// searches would have another time of it.
+/// An incident stops the job, or lets it go on. That is no event of the job, which keeps the time of its last one: an event follows
+/// a resolution, and has its own time.
 pub(super) fn change_by_incident(state: &mut State, key: Key, to: JobState) {
     let Some(row) = state.job(key) else { return not_there(state, key) };
-    let leaves_time = state.counters.feature_level.rules().incidents_leave_times_of_jobs;
-    let changed = if leaves_time { row.changed } else { state.time_kept() };
+    let changed = row.changed;
     let value = row.value.clone();
     drop(row);
     move_to(state, key, to, &value, changed);
@@ -186,7 +184,7 @@ fn updated(state: &mut State, key: Key, value: &Arc<JobValue>) {
         state.tables.job_deadlines.insert((), (value.deadline, key.raw()), ());
     }
     drop(row);
-    let changed = state.time_kept();
+    let changed = Some(state.counters.timestamp);
     state.tables.jobs.update(&key.raw(), |row| {
         row.value = value.clone();
         row.changed = changed;

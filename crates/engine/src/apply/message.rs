@@ -196,7 +196,7 @@ pub(super) fn apply_process_subscription(
 ) {
     let element_instance = value.element_instance_key.raw();
     let entry = (element_instance, value.message_name.shared().clone());
-    let changed = state.time_kept();
+    let changed = state.counters.timestamp;
     let row = |state| ProcessMessageSubscriptionRow { key, value: value.clone(), state, changed };
     let subscriptions = &mut state.tables.process_message_subscriptions;
     match intent {
@@ -232,7 +232,7 @@ pub(super) fn apply_start_event(
     let by_name = (value.tenant_id.shared().clone(), value.message_name.shared().clone(), definition);
     match intent {
         MessageStartEventSubscriptionIntent::Created => {
-            let row = MessageStartEventSubscriptionRow { key, value: value.clone(), created: state.time_kept() };
+            let row = MessageStartEventSubscriptionRow { key, value: value.clone(), created: state.counters.timestamp };
             state.tables.message_start_subscriptions.put(entry, row);
             state.tables.message_started_processes.put(by_name, ());
         }

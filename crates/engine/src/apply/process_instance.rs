@@ -35,12 +35,7 @@ pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, 
 }
 
 /// An element instance as it begins.
-fn beginning(
-    value: &Arc<ProcessInstanceValue>,
-    has_variables: bool,
-    bytes: u64,
-    begun: Option<Timestamp>,
-) -> ElementInstance {
+fn beginning(value: &Arc<ProcessInstanceValue>, has_variables: bool, bytes: u64, begun: Timestamp) -> ElementInstance {
     let is_process = value.bpmn_element_type == BpmnElementType::Process;
     ElementInstance {
         lifecycle: Lifecycle::Activating,
@@ -79,7 +74,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
     let may_have_variables =
         is_process || (value.without_token && value.bpmn_element_type != BpmnElementType::StartEvent);
     let bytes = if may_have_variables { state.early_variable_bytes(key) } else { 0 };
-    let instance = beginning(value, may_have_variables, bytes, state.time_kept());
+    let instance = beginning(value, may_have_variables, bytes, state.counters.timestamp);
     state.tables.element_instances.insert_new(key.raw(), instance);
     if is_process {
         super::process::instance_began(state, value.process_definition_key);

@@ -42,21 +42,18 @@ pub(crate) fn go_on(execution: &mut Execution<'_>, token: &Token) -> Outcome {
 }
 
 /// What is undone next: the first that was completed inside of what is being undone, else the first in the scope. Only what
-/// was completed before the work of the event began, or before level 5 before the event did.
+/// was completed before the work of the event began.
 pub(super) fn next(state: &State, token: &Token) -> Option<i64> {
-    let event = state.tables.compensations.get(&token.key.raw());
-    let before = |subscription: &i64| match event.as_ref().and_then(|event| event.begun) {
-        Some(begun) => {
-            let completed = row(state, token.value().process_instance_key, *subscription);
-            completed.and_then(|completed| completed.created).is_none_or(|created| created < begun)
-        }
-        None => *subscription < token.key.raw(),
+    let event = state.tables.compensations.get(&token.key.raw())?;
+    let before = |subscription: &i64| {
+        let completed = row(state, token.value().process_instance_key, *subscription);
+        completed.is_some_and(|completed| completed.created < event.begun)
     };
     let first = |scope: Key| {
         let found = state.tables.compensable.first(&scope.raw());
         found.map(|(subscription, _)| subscription).filter(before)
     };
-    let inside = event.iter().flat_map(|row| row.scopes.iter().rev());
+    let inside = event.scopes.iter().rev();
     if let Some(found) = inside.copied().find_map(first) {
         return Some(found);
     }

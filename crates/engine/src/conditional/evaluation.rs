@@ -13,14 +13,6 @@ use crate::variable::own::OwnEntries;
 use crate::variable::{document, expression};
 
 pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &ConditionalEvaluationValue) -> Outcome {
-    let level = execution.state.counters.feature_level;
-    if !level.rules().has_elements_of_level_4 {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to evaluate the conditions of start events, but that takes feature level 4, and the partition is at level \
-             {level}; raise the level when all nodes can"
-        ))
-        .into());
-    }
     check_definition(execution, value)?;
     let variables: OwnEntries<Text> =
         document::split(&value.variables, execution.limits.name_bytes_max)?.into_iter().collect();

@@ -270,9 +270,7 @@ fn has_forgotten_token(state: &State, scope: Key) -> bool {
         Payload::ProcessInstance(ProcessInstanceIntent::ActivateElement, value) => value.flow_scope_key == scope,
         _ => false,
     };
-    state.counters.feature_level.rules().modification_waits_for_tokens
-        && state.counters.work_entries > 0
-        && state.tables.work.iter().any(|(_, row)| row.commands.iter().any(is_of_scope))
+    state.counters.work_entries > 0 && state.tables.work.iter().any(|(_, row)| row.commands.iter().any(is_of_scope))
 }
 
 fn find_among_children(execution: &Execution<'_>, definition: &Element, enclosing: Key) -> Found {

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use bpmn::model::{AdHocChoices, AdHocSubProcess, Behavior, ElementIndex};
+use bpmn::model::{AdHocSubProcess, Behavior, ElementIndex};
 use protocol::{
     AdHocSubProcessActivateElement, AdHocSubProcessInstructionIntent, AdHocSubProcessInstructionValue, BpmnElementType,
     ErrorType, JobKind, JobResult, JobValue, Key, Payload, ProcessInstanceIntent, Rejection, Text,
@@ -16,7 +16,7 @@ use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::incident::Problem;
 use crate::job::delivery;
-use crate::state::{Lifecycle, State};
+use crate::state::Lifecycle;
 use crate::usage;
 use crate::variable::document::{self, Entry, Reach};
 use crate::variable::expression;
@@ -61,7 +61,7 @@ pub(super) fn set_first_variables(
     token: &Token,
     ad_hoc: &AdHocSubProcess,
 ) -> Result<(), Problem> {
-    let document = (&choices(&execution.state, ad_hoc).document).into();
+    let document = (&ad_hoc.choices.document).into();
     set(execution, token.key, (ELEMENTS.into(), document), Reach::Local)?;
     if let Some((name, _)) = &ad_hoc.output {
         set(execution, token.key, (name.clone(), "[]".into()), Reach::Local)?;
@@ -72,7 +72,7 @@ pub(super) fn set_first_variables(
 /// A migrated one says what can be chosen now.
 pub(crate) fn renew_choices(execution: &mut Execution<'_>, key: Key, ad_hoc: &AdHocSubProcess) -> Result<(), Problem> {
     let said_before = execution.state.tables.variables.contains(&(key.raw(), ELEMENTS.into()));
-    let document = (&choices(&execution.state, ad_hoc).document).into();
+    let document = (&ad_hoc.choices.document).into();
     if said_before { set(execution, key, (ELEMENTS.into(), document), Reach::Local) } else { Ok(()) }
 }
 
@@ -130,17 +130,9 @@ fn active_elements(
     Ok(elements)
 }
 
-/// What can be chosen, by the rules of the level.
-fn choices<'a>(state: &State, ad_hoc: &'a AdHocSubProcess) -> &'a AdHocChoices {
-    match state.counters.feature_level.rules().compensation_events_are_no_choices {
-        true => &ad_hoc.choices,
-        false => &ad_hoc.choices_and_compensation_events,
-    }
-}
-
 /// The element that an id names, if it can be chosen. They are ordered by their ids.
-fn find(state: &State, token: &Token, ad_hoc: &AdHocSubProcess, id: &str) -> Option<ElementIndex> {
-    let elements = &choices(state, ad_hoc).elements;
+fn find(token: &Token, ad_hoc: &AdHocSubProcess, id: &str) -> Option<ElementIndex> {
+    let elements = &ad_hoc.choices.elements;
     let id_of = |index: &ElementIndex| &*token.process.element(*index).id;
     let place = elements.binary_search_by(|index| id_of(index).cmp(id)).ok()?;
     Some(elements[place])
@@ -156,7 +148,7 @@ pub(crate) fn check(
     let unknown: Vec<&str> = elements
         .iter()
         .map(|instruction| &*instruction.element_id)
-        .filter(|id| find(&execution.state, token, ad_hoc, id).is_none())
+        .filter(|id| find(token, ad_hoc, id).is_none())
         .take(UNKNOWN_SHOWN_MAX)
         .collect();
     if !unknown.is_empty() {
@@ -189,7 +181,7 @@ pub(crate) fn begin_elements(
     let rest = elements.split_off(elements.len().min(INNER_INSTANCES_AT_ONCE_MAX));
     for instruction in elements {
         // A migration may have taken it away while the others began.
-        let Some(element) = find(&execution.state, token, ad_hoc, &instruction.element_id) else { continue };
+        let Some(element) = find(token, ad_hoc, &instruction.element_id) else { continue };
         let variables = document::split(&instruction.variables, execution.limits.name_bytes_max)?;
         begin_inner_instance(execution, token, ad_hoc, element, variables);
     }
@@ -285,10 +277,8 @@ pub(crate) fn job_completed(execution: &mut Execution<'_>, job: &JobValue, varia
 }
 
 /// Whether an ad-hoc sub-process goes on behind this event sub-process in it as behind an inner instance.
-pub(super) fn is_counted_event_sub_process(execution: &Execution<'_>, token: &Token) -> bool {
-    execution.state.counters.feature_level.rules().ad_hoc_sub_processes_count_events
-        && token.value().bpmn_element_type == BpmnElementType::EventSubProcess
-        && enclosing(token).is_some()
+pub(super) fn is_counted_event_sub_process(token: &Token) -> bool {
+    token.value().bpmn_element_type == BpmnElementType::EventSubProcess && enclosing(token).is_some()
 }
 
 /// The result of an inner instance goes into the output collection. Returns whether the ad-hoc sub-process comes to its end
@@ -298,11 +288,8 @@ pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> 
     if let Some((name, element)) = &ad_hoc.output {
         collect_output(execution, token, name, element)?;
     }
-    let rules = execution.state.counters.feature_level.rules();
-    let scope = match rules.ad_hoc_conditions_see_ad_hoc_variables {
-        true => token.value().flow_scope_key,
-        false => token.key,
-    };
+    // The condition sees the variables of the ad-hoc sub-process, and not those that are local to the inner instance.
+    let scope = token.value().flow_scope_key;
     match &ad_hoc.completion_condition {
         Some(condition) => expression::boolean(execution, scope, condition).map_err(|problem| {
             extract_problem(format!("Failed to evaluate completion condition. {}", problem.message))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bpmn::model::{Binding, CalledDecision};
-use protocol::{DecisionEvaluationValue, DecisionValue, ErrorType, Text};
+use protocol::{DecisionEvaluationValue, DecisionValue, ErrorType};
 
 use super::Token;
 use super::bound_version::{Versions, deployment_of};
@@ -31,10 +31,7 @@ pub(super) fn evaluate(execution: &mut Execution<'_>, token: &Token, called: &Ca
         process_instance_key: value.process_instance_key,
         element_id: value.element_id.clone(),
         element_instance_key: token.key,
-        business_id: match execution.state.counters.feature_level.rules().waits_and_decisions_say_whose_they_are {
-            true => value.business_id.clone(),
-            false => Text::default(),
-        },
+        business_id: value.business_id.clone(),
         ..DecisionEvaluationValue::default()
     };
     let output = decision_evaluation::evaluate_for_element(execution, token.key, &decision, of)?;

@@ -123,7 +123,7 @@ fn leave(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> 
         BpmnElementType::AdHocSubProcessInnerInstance => {
             return ad_hoc_sub_process::inner_completing(execution, token);
         }
-        _ if ad_hoc_sub_process::is_counted_event_sub_process(execution, token) => {
+        _ if ad_hoc_sub_process::is_counted_event_sub_process(token) => {
             return ad_hoc_sub_process::inner_completing(execution, token);
         }
         _ => {}
@@ -179,7 +179,7 @@ fn completed(execution: &mut Execution<'_>, token: &Token, ends_loop: bool) -> O
         Behavior::LinkThrowEvent { target } => begin(execution, &token.process, *target, scope, token.value()),
         Behavior::TerminateEndEvent => terminate_siblings(execution, scope),
         Behavior::AdHocSubProcessInnerInstance => ad_hoc_sub_process::inner_completed(execution, token, ends_loop)?,
-        _ if ad_hoc_sub_process::is_counted_event_sub_process(execution, token) => {
+        _ if ad_hoc_sub_process::is_counted_event_sub_process(token) => {
             ad_hoc_sub_process::inner_completed(execution, token, ends_loop)?;
         }
         _ if token.is_inner_instance() => multi_instance::inner_completed(execution, token, ends_loop)?,

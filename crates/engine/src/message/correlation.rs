@@ -14,15 +14,6 @@ use crate::state::message_address;
 const NOT_KEPT: i64 = -1;
 
 pub(crate) fn correlate(execution: &mut Execution<'_>, value: &MessageCorrelationValue) -> Outcome {
-    let level = execution.state.counters.feature_level;
-    if !level.rules().has_message_correlation {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to correlate message '{}', but that takes feature level 3, and the partition is at level {level}; raise \
-             the level when all nodes can, or publish the message",
-            value.name
-        ))
-        .into());
-    }
     let message = MessageValue {
         name: value.name.clone(),
         correlation_key: value.correlation_key.clone(),

@@ -60,11 +60,7 @@ pub(crate) fn open(execution: &mut Execution<'_>, token: &Token, event: ElementI
     }
     let of = token.value();
     let interrupting = token.process.is_interrupting(event);
-    let (process_definition_key, business_id) =
-        match execution.state.counters.feature_level.rules().waits_and_decisions_say_whose_they_are {
-            true => (of.process_definition_key, of.business_id.clone()),
-            false => (Key::NONE, Text::default()),
-        };
+    let (process_definition_key, business_id) = (of.process_definition_key, of.business_id.clone());
     let value = ProcessMessageSubscriptionValue {
         process_instance_key: of.process_instance_key,
         element_instance_key: token.key,

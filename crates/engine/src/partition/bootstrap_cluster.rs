@@ -12,14 +12,6 @@ use crate::routing;
 const CLUSTER_ID_BYTES_MAX: usize = 255;
 
 pub(crate) fn bootstrap(execution: &mut Execution<'_>, command: &Command, value: &ClusterValue) -> Outcome {
-    let level = execution.state.counters.feature_level;
-    if !level.rules().has_routing {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to note the cluster in the partition, but that takes feature level 3, and it is at level {level}; raise the \
-             level when all nodes can, that of partition 1 last"
-        ))
-        .into());
-    }
     if let Some(row) = execution.state.tables.cluster.get(&()) {
         return Err(Rejection::already_exists(format!(
             "Expected to give the cluster the id '{}', but it has the id '{}', which never changes",

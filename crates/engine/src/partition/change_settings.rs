@@ -10,21 +10,6 @@ const ROOT_VARIABLE_BYTES_LEAST: u64 = 1 << 20;
 const ROOT_VARIABLE_BYTES_MAX: u64 = 1 << 40;
 
 pub(crate) fn change(execution: &mut Execution<'_>, value: SettingsValue) -> Outcome {
-    let level = execution.state.counters.feature_level;
-    if !level.rules().has_settings {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to change settings of the partition, but that takes feature level 2, and it is at level {level}; raise the \
-             level when all nodes can"
-        ))
-        .into());
-    }
-    if value.business_ids_are_unique.is_some() && !level.rules().has_business_ids {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to change whether business ids are unique, but that takes feature level 4, and the partition is at level \
-             {level}; raise the level when all nodes can"
-        ))
-        .into());
-    }
     let bytes_max = value.root_variable_bytes_max;
     let stays = bytes_max == 0 && value.business_ids_are_unique.is_some();
     if !stays && !(ROOT_VARIABLE_BYTES_LEAST..=ROOT_VARIABLE_BYTES_MAX).contains(&bytes_max) {

@@ -12,14 +12,6 @@ const PURGED_ROWS_MAX: usize = 100_000;
 
 pub(crate) fn purge(execution: &mut Execution<'_>, value: PurgeValue) -> Outcome {
     let counters = &execution.state.counters;
-    let level = counters.feature_level;
-    if !level.rules().has_purge {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to purge the partition, but that takes feature level 4, and the partition is at level {level}; raise the level \
-             when all nodes can"
-        ))
-        .into());
-    }
     let incarnation = value.incarnation.max(counters.incarnation.saturating_add(1));
     if let Some(table) = large_table(execution) {
         return Err(Rejection::invalid_state(format!(

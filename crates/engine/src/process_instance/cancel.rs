@@ -30,9 +30,7 @@ pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
             "Expected to cancel a process instance with key '{key}', but it is in state '{}': a cancellation is in progress already",
             instance.lifecycle.name()
         );
-        let is_gone = execution.state.counters.feature_level.rules().terminating_is_gone;
-        let rejection = if is_gone { Rejection::not_found(reason) } else { Rejection::invalid_state(reason) };
-        return Err(rejection.into());
+        return Err(Rejection::not_found(reason).into());
     }
     execution.reply(key, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminating, instance.value.clone()));
     element::begin_termination(execution, key, instance)
@@ -41,15 +39,12 @@ pub(crate) fn cancel(execution: &mut Execution<'_>, key: Key) -> Outcome {
 /// A banned instance can be cancelled again when its end was interrupted by what it is banned for. As long as steps of its end
 /// wait to be taken, each cancellation would take all of them once more.
 fn can_begin_again(execution: &Execution<'_>, key: Key) -> bool {
-    let once = execution.state.counters.feature_level.rules().bans_forget_waiting_work;
-    execution.state.is_banned(key) && !(once && execution.state.has_waiting_work(key))
+    execution.state.is_banned(key) && !execution.state.has_waiting_work(key)
 }
 
 /// Whether what called an instance waits for its end, which was lost. The caller cannot be cancelled a second time.
 fn is_stuck(execution: &Execution<'_>, key: Key) -> bool {
-    execution.state.counters.feature_level.rules().bans_end_what_callers_wait_for
-        && element::is_end_waited_for(&execution.state, key)
-        && can_begin_again(execution, key)
+    element::is_end_waited_for(&execution.state, key) && can_begin_again(execution, key)
 }
 
 /// The instance that no other one created.

@@ -64,13 +64,6 @@ pub(crate) fn create(
 }
 
 fn check_business_id(execution: &Execution<'_>, business_id: &str) -> Result<(), Rejection> {
-    let level = execution.state.counters.feature_level;
-    if !business_id.is_empty() && !level.rules().has_business_ids {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to create instance of process with a business id, but that takes feature level 4, and the partition is at \
-             level {level}; raise the level when all nodes can, or create the instance without a business id"
-        )));
-    }
     let characters_max = execution.limits.business_id_characters_max;
     let characters = business_id.chars().count();
     if characters > characters_max {

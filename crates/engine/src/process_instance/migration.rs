@@ -134,9 +134,7 @@ fn plan(
     let mut mapping: BTreeMap<Arc<str>, Text> = instructions
         .map(|instruction| (instruction.source_element_id.shared().clone(), instruction.target_element_id.clone()))
         .collect();
-    if execution.state.counters.feature_level.rules().migrates_ad_hoc_sub_processes_and_conditions {
-        map_inner_instances(&token.process, &target, &mut mapping);
-    }
+    map_inner_instances(&token.process, &target, &mut mapping);
     mapping.insert(token.value().bpmn_process_id.shared().clone(), target_metadata.bpmn_process_id.clone());
     let targets = mapping.values().cloned().collect();
     Ok(Migration { key: token.key, source: token.process.clone(), target, target_metadata, mapping, targets })

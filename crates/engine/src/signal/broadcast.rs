@@ -45,14 +45,6 @@ pub(crate) fn broadcast(execution: &mut Execution<'_>, command: &Command, value:
 
 /// Whether a signal can be broadcast.
 fn check(execution: &Execution<'_>, value: &SignalValue) -> Result<(), Rejection> {
-    let level = execution.state.counters.feature_level;
-    if !level.rules().has_elements_of_level_4 {
-        return Err(Rejection::invalid_state(format!(
-            "Expected to broadcast signal '{}', but that takes feature level 4, and the partition is at level {level}; raise the \
-             level when all nodes can",
-            value.signal_name
-        )));
-    }
     let (bytes, bytes_max) = (key_bytes(&value.signal_name), execution.limits.name_bytes_max);
     if !(1..=bytes_max).contains(&bytes) {
         return Err(Rejection::invalid_argument(format!(

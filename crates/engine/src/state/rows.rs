@@ -66,75 +66,55 @@ pub(crate) struct ElementInstance {
     pub result: Option<Text>,
     /// The element that interrupted this scope: an event sub-process or a terminate end event. Nothing else begins in it.
     #[n(8)]
-    #[cbor(default)]
     pub interrupted_by: Option<Text>,
     /// Which events may still trigger something here.
     #[n(9)]
-    #[cbor(default)]
     pub gate: EventGate,
     /// Whether timers or message subscriptions were opened for it.
     #[n(10)]
-    #[cbor(default)]
     pub has_subscriptions: bool,
     /// Of a call activity: the instance that it called.
     #[n(11)]
-    #[cbor(default)]
     pub called_instance: Key,
     /// Of a process: how many calls led to it.
     #[n(12)]
-    #[cbor(default)]
     pub depth: u32,
     /// Of an inner instance: its number among its siblings, from 1; of a multi-instance body: the last number given.
     #[n(13)]
-    #[cbor(default)]
     pub loop_counter: u32,
     /// Of a multi-instance body: inner instances that completed.
     #[n(14)]
-    #[cbor(default)]
     pub completed_children: u32,
     /// Of a multi-instance body: inner instances that were terminated.
     #[n(15)]
-    #[cbor(default)]
     pub terminated_children: u32,
     /// Of a multi-instance body: how many items there are.
     #[n(16)]
-    #[cbor(default)]
     pub items: u32,
     /// Whether triggers may wait in it.
     #[n(17)]
-    #[cbor(default)]
     pub has_triggers: bool,
     /// Of a multi-instance body: bytes of its results that are not in its output collection yet.
     #[n(18)]
-    #[cbor(default)]
     pub output_bytes: u64,
     /// Of a called process: the root process instance of the calls that led to it.
     #[n(19)]
-    #[cbor(default)]
     pub root: Key,
     /// Of a root process: what it and all that it called take together.
     #[n(20)]
-    #[cbor(default)]
     pub usage: Usage,
     /// The user task that does its work.
     #[n(21)]
-    #[cbor(default)]
     pub user_task: Key,
     /// Of an ad-hoc sub-process: whether its worker said that nothing further begins.
     #[n(22)]
-    #[cbor(default)]
     pub is_completion_condition_fulfilled: bool,
-    /// When it began, from level 4 on.
+    /// When it began.
     #[n(23)]
-    pub begun: Option<Timestamp>,
+    pub begun: Timestamp,
     /// While it begins or completes: execution listeners for that whose jobs were completed.
     #[n(24)]
-    #[cbor(default, skip_if = "is_zero")]
     pub listeners_done: u32,
-}
-
-fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 impl ElementInstance {
@@ -249,13 +229,13 @@ pub(crate) struct JobRow {
     /// The incident that stops it.
     #[n(2)]
     pub incident: Key,
-    /// When it was created, from level 4 on.
+    /// When it was created.
     #[n(3)]
-    pub created: Option<Timestamp>,
-    /// When it changed last.
+    pub created: Timestamp,
+    /// When it changed last; none when it did not.
     #[n(4)]
     pub changed: Option<Timestamp>,
-    /// Of the events that say how a job is, the last one behind its creation, from level 4 on.
+    /// Of the events that say how a job is, the last one after its creation; none when there was none.
     #[n(5)]
     pub last_event: Option<JobIntent>,
 }
@@ -360,9 +340,9 @@ pub(crate) struct VariableUpdate {
 pub(crate) struct IncidentRow {
     #[n(0)]
     pub value: IncidentValue,
-    /// When it was created, from level 4 on.
+    /// When it was created.
     #[n(1)]
-    pub created: Option<Timestamp>,
+    pub created: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -439,24 +419,11 @@ pub(crate) struct ServedStream {
 }
 
 /// A process instance that is banned.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
 pub(crate) struct BanRow {
-    /// The newest entry of the work queue at that time, if the ban forgot what waited of the instance.
-    pub work_in: Option<u64>,
-}
-
-/// Empty without a number, as the row was before level 8.
-impl state::TableValue for BanRow {
-    fn encode(&self, out: &mut Vec<u8>) {
-        if let Some(work_in) = self.work_in {
-            state::TableValue::encode(&work_in, out);
-        }
-    }
-
-    fn decode(bytes: &[u8]) -> Result<Self, state::CorruptionError> {
-        let work_in = (!bytes.is_empty()).then(|| state::TableValue::decode(bytes)).transpose()?;
-        Ok(BanRow { work_in })
-    }
+    /// The newest entry of the work queue at that time: the ban forgot what waited of the instance.
+    #[n(0)]
+    pub work_in: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -466,10 +433,8 @@ pub(crate) struct WorkRow {
     #[n(1)]
     pub commands: Vec<Command>,
     #[n(2)]
-    #[cbor(default)]
     pub rounds: u32,
     #[n(3)]
-    #[cbor(default)]
     pub is_part: bool,
 }
 
@@ -546,9 +511,9 @@ pub(crate) struct ProcessMessageSubscriptionRow {
     pub value: ProcessMessageSubscriptionValue,
     #[n(2)]
     pub state: SubscriptionState,
-    /// When it changed last, from level 4 on.
+    /// When it changed last.
     #[n(3)]
-    pub changed: Option<Timestamp>,
+    pub changed: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -557,9 +522,9 @@ pub(crate) struct MessageStartEventSubscriptionRow {
     pub key: Key,
     #[n(1)]
     pub value: MessageStartEventSubscriptionValue,
-    /// When it was opened, from level 4 on.
+    /// When it was opened.
     #[n(2)]
-    pub created: Option<Timestamp>,
+    pub created: Timestamp,
 }
 
 #[derive(Clone, Debug, PartialEq, Encode, Decode)]
@@ -598,9 +563,9 @@ pub(crate) struct ClusterRow {
 pub(crate) struct CompensationSubscriptionRow {
     #[n(0)]
     pub value: CompensationSubscriptionValue,
-    /// The position of the record that created it, from level 5 on.
+    /// The position of the record that created it.
     #[n(1)]
-    pub created: Option<u64>,
+    pub created: u64,
 }
 
 /// Where a compensation throw event is.
@@ -609,9 +574,9 @@ pub(crate) struct CompensationRow {
     /// The instances of activities in which it undoes what happened, the innermost last.
     #[n(0)]
     pub scopes: Vec<Key>,
-    /// The position of the record with which its work began, from level 5 on.
+    /// The position of the record with which its work began.
     #[n(1)]
-    pub begun: Option<u64>,
+    pub begun: u64,
 }
 
 state::cbor_values!(
@@ -637,6 +602,7 @@ state::cbor_values!(
     ResourceRow => |row| 200 + row.resource.len(),
     AwaitedCorrelation,
     AwaitedResult,
+    BanRow,
     LatestVersion,
     InboxRow,
     DeletingProcess,
@@ -664,7 +630,7 @@ mod tests {
             state: JobState::Activatable,
             value: Arc::default(),
             incident: Key::NONE,
-            created: None,
+            created: 0,
             changed: None,
             last_event: Some(JobIntent::TimedOut),
         };

@@ -87,13 +87,7 @@ pub(crate) fn evaluate(
 /// another for every command, because each has a position of its own.
 pub(crate) fn environment(execution: &Execution<'_>) -> Environment {
     let parts = [u64::from(execution.state.partition.0), execution.source_position, execution.state.counters.key];
-    let rules = execution.state.counters.feature_level.rules();
-    Environment {
-        seed: feel::seed_of(&parts),
-        has_hidden_functions: rules.has_hidden_functions,
-        has_strict_filters: rules.has_strict_expressions,
-        ..environment_at(execution.timestamp, execution.limits)
-    }
+    Environment { seed: feel::seed_of(&parts), ..environment_at(execution.timestamp, execution.limits) }
 }
 
 /// The limits of one command.

@@ -16,8 +16,7 @@ pub(crate) fn update(execution: &mut Execution<'_>, value: &VariableDocumentValu
         .into());
     };
     execution.check_not_banned(instance.value.process_instance_key)?;
-    let rules = execution.state.counters.feature_level.rules();
-    if rules.terminating_is_gone && instance.lifecycle == Lifecycle::Terminating {
+    if instance.lifecycle == Lifecycle::Terminating {
         return Err(Rejection::not_found(format!(
             "Expected to update variables for element with key '{}', but it is being terminated; update those of an element around it",
             value.scope_key

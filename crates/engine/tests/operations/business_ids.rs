@@ -1,10 +1,9 @@
 //! Business ids: who has which, and that no two instances of a process have the same when that is wanted.
 
-use engine::{EngineOptions, FeatureLevel};
 use model_builder::ProcessBuilder;
 use protocol::*;
 
-use crate::support::{self, Partition, TENANT};
+use crate::support::{Partition, TENANT};
 use crate::tools::*;
 
 fn order() -> ProcessBuilder {
@@ -137,24 +136,5 @@ fn a_migrated_instance_takes_its_business_id_along() {
     refused(&output, RejectionType::AlreadyExists, &["for process definition 'other'"]);
     instance_of(&create(&mut partition, named("called", "b-1")));
     complete(&mut partition, "inner");
-    partition.check();
-}
-
-#[test]
-fn business_ids_take_level_4() {
-    let first_level = FeatureLevel::new(3).expect("it is known");
-    let mut partition = Partition::with_options(EngineOptions { first_level, ..support::options() });
-    deploy(&mut partition, &called());
-    let output = create(&mut partition, named("called", "b-1"));
-    refused(&output, RejectionType::InvalidState, &["takes feature level 4, and the partition is at level 3"]);
-    instance_of(&create(&mut partition, creation("called")));
-    let settings = SettingsValue { business_ids_are_unique: Some(true), ..SettingsValue::default() };
-    assert_eq!(partition.engine.settings_command(settings), None, "a leader does not ask for it before");
-    let output = partition.submit(Key::NONE, Payload::Settings(SettingsIntent::Change, settings));
-    refused(&output, RejectionType::InvalidState, &["whether business ids are unique", "takes feature level 4"]);
-    let with_bytes = SettingsValue { root_variable_bytes_max: 2 << 20, ..settings };
-    let asked = partition.engine.settings_command(with_bytes).expect("it asks for what there is");
-    let expected = SettingsValue { business_ids_are_unique: None, ..with_bytes };
-    assert_eq!(asked.payload, Payload::Settings(SettingsIntent::Change, expected));
     partition.check();
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use engine::{EngineOptions, FeatureLevel, Output};
+use engine::Output;
 use protocol::*;
 use serde_json::{Value, json};
 
-use crate::support::{self, Partition, TENANT};
+use crate::support::{Partition, TENANT};
 use crate::tools::*;
 
 /// A process with one service task.
@@ -146,15 +146,5 @@ fn what_is_missing_is_an_incident_until_it_is_deployed() {
     }
     let (_, message) = incident(&resolve(&mut partition, incidents[1]));
     assert!(message.contains("binding type 'deployment'"), "it is in another deployment: {message}");
-    partition.check();
-}
-
-#[test]
-fn linked_resources_take_level_4() {
-    let first_level = FeatureLevel::new(3).expect("it is known");
-    let mut partition = Partition::with_options(EngineOptions { first_level, ..support::options() });
-    let process = process("p", r#"<zeebe:linkedResource resourceId="robot" resourceType="RPA"/>"#, "");
-    let output = deployment(&mut partition, &[("p.bpmn", &process)]);
-    refused(&output, RejectionType::InvalidState, &["its element 'task' takes feature level 4"]);
     partition.check();
 }

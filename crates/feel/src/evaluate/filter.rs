@@ -52,7 +52,8 @@ impl Evaluator<'_> {
                 // A number is an index, whichever item it was computed for.
                 Value::Number(_) => return Ok(item_at(&items, &outcome)),
                 Value::Boolean(false) | Value::Null => {}
-                _ if !is_list && self.environment.has_strict_filters => return Ok(self.not_filtered(item)),
+                // `customer["name"]` is a slip for `customer.name`.
+                _ if !is_list => return Ok(self.not_filtered(item)),
                 _ => {}
             }
         }

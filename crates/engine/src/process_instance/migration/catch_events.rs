@@ -156,11 +156,7 @@ fn migrate_message(
     let Some(event_id) = migration.mapped(&row.value.element_id) else { return };
     let Some(event) = migration.target.find_event(event_id) else { return };
     let bpmn_process_id = &migration.target_metadata.bpmn_process_id;
-    let process_definition_key =
-        match execution.state.counters.feature_level.rules().waits_and_decisions_say_whose_they_are {
-            true => migration.target_metadata.process_definition_key,
-            false => Key::NONE,
-        };
+    let process_definition_key = migration.target_metadata.process_definition_key;
     let business_id = row.value.business_id.clone();
     let migrated = ProcessMessageSubscriptionValue {
         bpmn_process_id: bpmn_process_id.clone(),

@@ -64,10 +64,7 @@ fn has_waiting_work(state: &State, instance: Key) -> bool {
         Payload::ProcessInstanceBatch(_, value) => of_element(value.batch_element_instance_key),
         Payload::MessageSubscription(_, value) => value.process_instance_key == instance,
         Payload::ProcessMessageSubscription(_, value) => value.process_instance_key == instance,
-        Payload::AdHocSubProcessInstruction(_, value) => {
-            state.counters.feature_level.rules().migrates_ad_hoc_sub_processes_and_conditions
-                && of_element(value.ad_hoc_sub_process_instance_key)
-        }
+        Payload::AdHocSubProcessInstruction(_, value) => of_element(value.ad_hoc_sub_process_instance_key),
         _ => false,
     };
     state.counters.work_entries > 0 && state.tables.work.iter().any(|(_, row)| row.commands.iter().any(concerns))
@@ -102,7 +99,7 @@ pub(super) fn target_of(
 ) -> Result<ElementIndex, Rejection> {
     let value = &instance.value;
     let element_id = &value.element_id;
-    check_supported(execution, migration, value, source)?;
+    check_supported(migration, value, source)?;
     let target_id = migration.mapped(element_id).ok_or_else(|| {
         migration.invalid_state(&format!(
             "no mapping instruction defined for active element with id '{element_id}'. Elements cannot be migrated without \
@@ -142,20 +139,13 @@ pub(super) fn check_gateway_waits(migration: &Migration, tokens: usize, incoming
     if tokens == incoming { Err(concurrent(migration)) } else { Ok(()) }
 }
 
-fn check_supported(
-    execution: &Execution<'_>,
-    migration: &Migration,
-    value: &ProcessInstanceValue,
-    source: ElementIndex,
-) -> Result<(), Rejection> {
+fn check_supported(migration: &Migration, value: &ProcessInstanceValue, source: ElementIndex) -> Result<(), Rejection> {
     let element_id = &value.element_id;
-    let rules = execution.state.counters.feature_level.rules();
     match value.bpmn_element_type {
         BpmnElementType::IntermediateCatchEvent => {
             let event_type = value.bpmn_event_type;
             let is_supported = match event_type {
-                EventType::Message | EventType::Timer | EventType::Signal => true,
-                EventType::Conditional => rules.migrates_ad_hoc_sub_processes_and_conditions,
+                EventType::Message | EventType::Timer | EventType::Signal | EventType::Conditional => true,
                 _ => false,
             };
             if !is_supported {
@@ -187,12 +177,9 @@ fn check_supported(
         | BpmnElementType::SendTask
         | BpmnElementType::MultiInstanceBody
         | BpmnElementType::ParallelGateway
-        | BpmnElementType::InclusiveGateway => Ok(()),
-        BpmnElementType::AdHocSubProcess | BpmnElementType::AdHocSubProcessInnerInstance
-            if rules.migrates_ad_hoc_sub_processes_and_conditions =>
-        {
-            Ok(())
-        }
+        | BpmnElementType::InclusiveGateway
+        | BpmnElementType::AdHocSubProcess
+        | BpmnElementType::AdHocSubProcessInnerInstance => Ok(()),
         unsupported => Err(migration.invalid_state(&format!(
             "active element with id '{element_id}' has an unsupported type. The migration of a {} is not supported.",
             unsupported.name()

@@ -1,4 +1,4 @@
-//! Of what the levels 5, 6 and 8 changed, what takes a process made for it to show.
+//! What takes a process made for it to show.
 
 use std::sync::Arc;
 
@@ -21,10 +21,6 @@ pub(super) fn history(level: FeatureLevel) -> Partition {
     come_too_late(&mut partition);
     partition.check();
     partition
-}
-
-fn at_number(level: u32) -> Partition {
-    Partition::with_options(at(FeatureLevel::new(level).expect("known")))
 }
 
 fn deploy(partition: &mut Partition, model: &str) {
@@ -88,20 +84,18 @@ fn gather_behind_an_event(partition: &mut Partition) {
 }
 
 #[test]
-fn ad_hoc_sub_processes_count_events_and_see_their_own_variables_from_level_5_on() {
-    for level in [4, 5] {
-        let mut partition = at_number(level);
-        gather_behind_an_event(&mut partition);
-        let has = |is: fn(&Payload) -> bool| partition.records.iter().any(|record| is(&record.payload));
-        let is_gathered = has(
-            |payload| matches!(payload, Payload::Variable(VariableIntent::Updated, value) if *value.name == *"all" && *value.value == *"[0]"),
-        );
-        let has_ended = has(
-            |payload| matches!(payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementCompleted, value) if *value.element_id == *"ad"),
-        );
-        assert_eq!((is_gathered, has_ended), (level == 5, level == 4), "at level {level}");
-        partition.check();
-    }
+fn ad_hoc_sub_processes_count_events_and_see_their_own_variables() {
+    let mut partition = Partition::new();
+    gather_behind_an_event(&mut partition);
+    let has = |is: fn(&Payload) -> bool| partition.records.iter().any(|record| is(&record.payload));
+    let is_gathered = has(
+        |payload| matches!(payload, Payload::Variable(VariableIntent::Updated, value) if *value.name == *"all" && *value.value == *"[0]"),
+    );
+    let has_ended = has(
+        |payload| matches!(payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementCompleted, value) if *value.element_id == *"ad"),
+    );
+    assert_eq!((is_gathered, has_ended), (true, false));
+    partition.check();
 }
 
 /// Waits for the canceling listener of its user task, and is cancelled again, and told variables.
@@ -127,23 +121,17 @@ fn touch_what_is_being_terminated(partition: &mut Partition) -> [Option<Rejectio
 }
 
 #[test]
-fn what_is_being_terminated_is_gone_from_level_5_on() {
-    for level in [4, 5] {
-        let mut partition = at_number(level);
-        let answers = touch_what_is_being_terminated(&mut partition);
-        let expected = match level {
-            4 => [None, Some(RejectionType::InvalidState), None],
-            _ => [None, Some(RejectionType::NotFound), Some(RejectionType::NotFound)],
-        };
-        assert_eq!(answers, expected, "at level {level}");
-        let instance = partition.instance;
-        let has_ended = |record: &Record| {
-            record.key == instance
-                && matches!(record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminated, _))
-        };
-        assert!(partition.records.iter().any(has_ended), "it has ended at level {level}");
-        partition.check();
-    }
+fn what_is_being_terminated_is_gone() {
+    let mut partition = Partition::new();
+    let answers = touch_what_is_being_terminated(&mut partition);
+    assert_eq!(answers, [None, Some(RejectionType::NotFound), Some(RejectionType::NotFound)]);
+    let instance = partition.instance;
+    let has_ended = |record: &Record| {
+        record.key == instance
+            && matches!(record.payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminated, _))
+    };
+    assert!(partition.records.iter().any(has_ended), "it has ended");
+    partition.check();
 }
 
 /// A task is completed while a listener to the compensation event is at work.
@@ -235,20 +223,15 @@ fn correct_what_is_cancelled(partition: &mut Partition) {
 }
 
 #[test]
-fn canceled_tasks_keep_what_was_corrected_from_level_6_on() {
-    for level in [5, 6] {
-        let mut partition = at_number(level);
-        correct_what_is_cancelled(&mut partition);
-        let canceled = partition.records.iter().find_map(|record| match &record.payload {
-            Payload::UserTask(UserTaskIntent::Canceled, value) => {
-                Some((value.priority, value.changed_attributes.len()))
-            }
-            _ => None,
-        });
-        let expected = if level == 5 { (50, 0) } else { (7, 1) };
-        assert_eq!(canceled, Some(expected), "at level {level}");
-        partition.check();
-    }
+fn canceled_tasks_keep_what_was_corrected() {
+    let mut partition = Partition::new();
+    correct_what_is_cancelled(&mut partition);
+    let canceled = partition.records.iter().find_map(|record| match &record.payload {
+        Payload::UserTask(UserTaskIntent::Canceled, value) => Some((value.priority, value.changed_attributes.len())),
+        _ => None,
+    });
+    assert_eq!(canceled, Some((7, 1)));
+    partition.check();
 }
 
 /// The deadline of a job is noticed when the job has failed and is due for another try.

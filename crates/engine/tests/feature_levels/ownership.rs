@@ -1,4 +1,4 @@
-//! Of what changed with level 10: records tell more, and nothing else differs.
+//! What records say of resolved jobs, of deleted processes, and of whose a wait is.
 
 use engine::FeatureLevel;
 use model_builder::ProcessBuilder;
@@ -73,55 +73,50 @@ pub(super) fn history(level: FeatureLevel) -> Partition {
 }
 
 #[test]
-fn records_tell_of_resolved_jobs_of_deleted_processes_and_whose_a_wait_is_from_level_10_on() {
-    for level in [9, 10] {
-        let partition = history(FeatureLevel::new(level).expect("known"));
-        let is_new = level == 10;
-        let records = |is: fn(&Payload) -> bool| partition.records.iter().filter(move |record| is(&record.payload));
-        let [before, after] = [0, 1].map(|nth| {
-            let created = records(|payload| matches!(payload, Payload::Process(ProcessIntent::Created, _)));
-            created.map(|record| record.key).nth(nth).expect("both are deployed")
-        });
+fn records_tell_of_resolved_jobs_of_deleted_processes_and_whose_a_wait_is() {
+    let partition = history(FeatureLevel::NEWEST);
+    let records = |is: fn(&Payload) -> bool| partition.records.iter().filter(move |record| is(&record.payload));
+    let [before, after] = [0, 1].map(|nth| {
+        let created = records(|payload| matches!(payload, Payload::Process(ProcessIntent::Created, _)));
+        created.map(|record| record.key).nth(nth).expect("both are deployed")
+    });
 
-        let resolved = records(|payload| matches!(payload, Payload::Incident(IncidentIntent::Resolved, _)));
-        let numbers: Vec<u64> = resolved.map(|record| record.number).collect();
-        for (number, retries) in numbers.into_iter().zip([2, 3]) {
-            let follows =
-                partition.records.iter().find(|record| record.number == number + 1).map(|record| &record.payload);
-            let tells = matches!(follows, Some(Payload::Job(JobIntent::RecurredAfterBackoff, job))
-            if job.retries == retries && job.deadline == -1 && job.recurring_time == -1);
-            assert_eq!(tells, is_new, "level {level}: {follows:?}");
-        }
-
-        let deleted =
-            records(|payload| matches!(payload, Payload::Process(ProcessIntent::Deleting | ProcessIntent::Deleted, _)));
-        let keys: Vec<bool> = deleted.map(|record| record.key == before).collect();
-        assert_eq!(keys, [is_new; 2], "level {level}");
-
-        let mut intents = Vec::new();
-        for record in &partition.records {
-            let (definition, business_id, is_migrated) = match &record.payload {
-                Payload::MessageSubscription(intent, value) => {
-                    intents.push(intent.name());
-                    (value.process_definition_key, &value.business_id, &*value.bpmn_process_id == "after")
-                }
-                Payload::ProcessMessageSubscription(intent, value) => {
-                    intents.push(intent.name());
-                    (value.process_definition_key, &value.business_id, &*value.bpmn_process_id == "after")
-                }
-                Payload::DecisionEvaluation(_, value) => {
-                    assert_eq!(&*value.business_id, if is_new { "b-1" } else { "" }, "level {level}");
-                    continue;
-                }
-                _ => continue,
-            };
-            let expected = if is_migrated { after } else { before };
-            let expected = if is_new { (expected, "b-1") } else { (Key::NONE, "") };
-            assert_eq!((definition, &**business_id), expected, "level {level}: {record:?}");
-        }
-        intents.sort_unstable();
-        let expected =
-            ["CORRELATED", "CORRELATED", "CORRELATING", "CREATED", "CREATED", "CREATING", "MIGRATED", "MIGRATED"];
-        assert_eq!(intents, expected, "level {level}");
+    let resolved = records(|payload| matches!(payload, Payload::Incident(IncidentIntent::Resolved, _)));
+    let numbers: Vec<u64> = resolved.map(|record| record.number).collect();
+    for (number, retries) in numbers.into_iter().zip([2, 3]) {
+        let follows = partition.records.iter().find(|record| record.number == number + 1).map(|record| &record.payload);
+        let tells = matches!(follows, Some(Payload::Job(JobIntent::RecurredAfterBackoff, job))
+        if job.retries == retries && job.deadline == -1 && job.recurring_time == -1);
+        assert!(tells, "{follows:?}");
     }
+
+    let deleted =
+        records(|payload| matches!(payload, Payload::Process(ProcessIntent::Deleting | ProcessIntent::Deleted, _)));
+    let keys: Vec<bool> = deleted.map(|record| record.key == before).collect();
+    assert_eq!(keys, [true; 2]);
+
+    let mut intents = Vec::new();
+    for record in &partition.records {
+        let (definition, business_id, is_migrated) = match &record.payload {
+            Payload::MessageSubscription(intent, value) => {
+                intents.push(intent.name());
+                (value.process_definition_key, &value.business_id, &*value.bpmn_process_id == "after")
+            }
+            Payload::ProcessMessageSubscription(intent, value) => {
+                intents.push(intent.name());
+                (value.process_definition_key, &value.business_id, &*value.bpmn_process_id == "after")
+            }
+            Payload::DecisionEvaluation(_, value) => {
+                assert_eq!(&*value.business_id, "b-1");
+                continue;
+            }
+            _ => continue,
+        };
+        let expected = if is_migrated { after } else { before };
+        assert_eq!((definition, &**business_id), (expected, "b-1"), "{record:?}");
+    }
+    intents.sort_unstable();
+    let expected =
+        ["CORRELATED", "CORRELATED", "CORRELATING", "CREATED", "CREATED", "CREATING", "MIGRATED", "MIGRATED"];
+    assert_eq!(intents, expected);
 }
