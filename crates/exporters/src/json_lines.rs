@@ -1,6 +1,7 @@
 //! An exporter for debugging: one line of JSON per record.
 
 mod file;
+mod tail;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -11,6 +11,7 @@
 mod arguments;
 mod configuration;
 mod controller;
+mod durable;
 mod elasticsearch;
 mod error;
 mod exporter;

@@ -163,20 +163,34 @@ impl Record {
         peek().ok_or_else(not_a_record)
     }
 
-    /// The record as exporters of Zeebe write it.
+    /// The record as exporters of Zeebe write it, on one line.
     ///
     /// # Errors
     /// When a stored JSON text is not JSON.
     pub fn to_json(&self, source: &RecordSource) -> Result<String, serde_json::Error> {
-        serde_json::to_string(&Exported { record: self, source })
+        let mut out = Vec::new();
+        self.write_json(source, &mut out)?;
+        Ok(String::from_utf8(out).expect("JSON is written as UTF-8"))
     }
 
-    /// Appends what [`Record::to_json`] gives. After an error, a part of it may be there.
+    /// Appends what [`Record::to_json`] gives: one line, without its end. After an error, a part of it may be there.
     ///
     /// # Errors
     /// As [`Record::to_json`].
     pub fn write_json(&self, source: &RecordSource, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        serde_json::to_writer(out, &Exported { record: self, source })
+        let begin = out.len();
+        serde_json::to_writer(&mut *out, &Exported { record: self, source })?;
+        join_lines(&mut out[begin..]);
+        Ok(())
+    }
+}
+
+/// Makes one line of valid JSON. Values keep the JSON of clients, and so its line breaks, which are white space there:
+/// inside of texts they are escaped.
+fn join_lines(mut json: &mut [u8]) {
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', json) {
+        json[at] = b' ';
+        json = &mut json[at + 1..];
     }
 }
 

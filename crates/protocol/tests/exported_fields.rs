@@ -127,6 +127,36 @@ fn there_is_a_sample_of_every_value_type_that_has_records() {
     assert_eq!(sampled, with_records.map(|value_type| value_type.name()).collect());
 }
 
+/// Every text of every sample in turn is JSON with line breaks. Whatever of it is exported as JSON must come on one line: those who
+/// write a line for each record write what a client made up as a record otherwise.
+#[test]
+fn a_record_is_one_line_whatever_breaks_there_are_in_the_json_of_clients() {
+    const BROKEN: &str = "{\"x\":\n{\"position\":1,\r\n\"y\":\"\\n\"\r}\n}";
+    /// As it is encoded.
+    const EMPTY_TEXT: u8 = 0x60;
+    const JOINED: &str = r#"{"x": {"position":1,  "y":"\n" } }"#;
+    let source = RecordSource::new(PartitionId(1));
+    let broken = minicbor::to_vec(BROKEN).expect("writing into memory");
+    let mut json_values = 0;
+    for record in samples::records() {
+        let encoded = encode_to_vec(&record);
+        for (place, _) in encoded.iter().enumerate().filter(|(_, byte)| **byte == EMPTY_TEXT) {
+            let bytes = [&encoded[..place], &broken, &encoded[place + 1..]].concat();
+            // The byte may be a part of something else.
+            let Ok(record) = decode::<Record>(&bytes) else { continue };
+            let mut out = b"before\n".to_vec();
+            record.write_json(&source, &mut out).expect("valid");
+            let line = out.strip_prefix(b"before\n").expect("what was there stays");
+            assert!(!line.iter().any(|byte| matches!(byte, b'\n' | b'\r')), "{}", String::from_utf8_lossy(line));
+            serde_json::from_slice::<IgnoredAny>(line).expect("JSON");
+            let line = std::str::from_utf8(line).expect("a text");
+            assert_eq!(record.to_json(&source).expect("valid"), line);
+            json_values += usize::from(line.contains(JOINED));
+        }
+    }
+    assert!(json_values >= 25, "{json_values} values are exported as JSON");
+}
+
 #[test]
 fn a_field_that_comes_twice_is_found() {
     for twice in [r#"{"a":1,"a":2}"#, r#"{"a":[{"b":"x","b":"y"}]}"#] {

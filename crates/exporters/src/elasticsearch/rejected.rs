@@ -9,10 +9,10 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::durable::{PRIVATE_FILE, make_directory_of, sync_name};
+
 /// Version of a line.
 const FORMAT: u32 = 1;
-/// Only the owner may read what users' data is in.
-const PRIVATE_FILE: u32 = 0o600;
 
 /// The file. When it is full it gets the name `path.1`, and what had that name is deleted.
 pub(super) struct RejectedFile {
@@ -77,6 +77,7 @@ impl RejectedFile {
             }
             match std::fs::rename(&self.path, full) {
                 Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                // The file that is opened next syncs the directory.
                 _ => {}
             }
         }
@@ -92,10 +93,11 @@ impl RejectedFile {
     }
 
     fn open(&self) -> std::io::Result<(File, u64)> {
-        if let Some(directory) = self.path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
-            std::fs::create_dir_all(directory)?;
-        }
+        make_directory_of(&self.path)?;
         let mut file = OpenOptions::new().read(true).append(true).create(true).mode(PRIVATE_FILE).open(&self.path)?;
+        // Records in it are acknowledged: after a power loss they must be found. Also in a file that is there already, for
+        // the process that made it may have ended before it synced the name.
+        sync_name(&self.path)?;
         let length = file.metadata()?.len();
         let mut last = [b'\n'];
         if length > 0 {

@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
-use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use protocol::{PartitionId, RecordPlace};
 
 use super::SYNC_INTERVAL;
+use super::tail::whole_length;
+use crate::durable::{PRIVATE_FILE, sync_name};
 use crate::{Controller, ExporterError};
-
-/// How many bytes from the end of an existing file are searched for the last complete line, at a time.
-const SEARCH_BYTES: u64 = 64 << 10;
-/// How the line of every record begins.
-const RECORD_BEGINS: &[u8] = b"{\"position\":";
 
 /// When a file is followed by another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,16 +80,13 @@ impl LinesFile {
         if self.target.is_some() {
             return Ok(self.openings);
         }
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&self.path);
+        let opened = open_private().create(true).truncate(false).open(&self.path);
         let mut file = opened.map_err(|error| self.error("open", error))?;
         let length = match self.trusted_bytes {
             Some(trusted) => trusted,
             None => {
-                let length = complete_length(&mut file).map_err(|error| self.error("read", error))?;
-                if !is_begun_record(&mut file, length).map_err(|error| self.error("read", error))? {
-                    return Err(self.foreign());
-                }
-                length
+                let whole = whole_length(&mut file).map_err(|error| self.error("read", error))?;
+                whole.ok_or_else(|| self.foreign())?
             }
         };
         // What is cut off must be gone for good before anything is written there: after a power loss its bytes may else be
@@ -180,8 +175,11 @@ impl LinesFile {
         for number in (1..rotation.files).rev() {
             rename(&self.numbered(number), &self.numbered(number + 1))?;
         }
+        // Whoever may read the full file may read the next one.
+        let permissions = std::fs::metadata(&self.path)?.permissions();
         rename(&self.path, &self.numbered(1))?;
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&self.path)?;
+        let file = open_private().create(true).truncate(true).open(&self.path)?;
+        file.set_permissions(permissions)?;
         sync_name(&self.path)?;
         self.target = Some(Target { file, length: 0, synced_length: 0 });
         Ok(())
@@ -192,6 +190,13 @@ impl LinesFile {
         name.push(format!(".{number}"));
         name.into()
     }
+}
+
+/// A new file is for the owner alone: what users' data is in.
+fn open_private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(PRIVATE_FILE);
+    options
 }
 
 fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
@@ -206,37 +211,4 @@ fn remove(path: &Path) -> std::io::Result<()> {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
-}
-
-/// Makes the name of a file survive a power loss: lines in a file without a name are lost, however well they are synced.
-fn sync_name(path: &Path) -> std::io::Result<()> {
-    let directory = path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(directory)?.sync_all()
-}
-
-/// The length of the file up to its last line break: a line that a crash cut off is written again.
-fn complete_length(file: &mut File) -> std::io::Result<u64> {
-    let mut end = file.seek(SeekFrom::End(0))?;
-    let mut block = Vec::new();
-    while end > 0 {
-        let start = end.saturating_sub(SEARCH_BYTES);
-        block.clear();
-        file.seek(SeekFrom::Start(start))?;
-        Read::by_ref(file).take(end - start).read_to_end(&mut block)?;
-        if let Some(last) = block.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(start + last as u64 + 1);
-        }
-        end = start;
-    }
-    Ok(0)
-}
-
-/// Whether what follows the last complete line is nothing, or the beginning of a record's line. After a power loss there
-/// may be zeros where bytes were not on disk yet.
-fn is_begun_record(file: &mut File, length: u64) -> std::io::Result<bool> {
-    file.seek(SeekFrom::Start(length))?;
-    let mut rest = Vec::new();
-    Read::by_ref(file).take(RECORD_BEGINS.len() as u64).read_to_end(&mut rest)?;
-    let written = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
-    Ok(RECORD_BEGINS.starts_with(&rest[..written]))
 }

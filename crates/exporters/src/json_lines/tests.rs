@@ -171,6 +171,74 @@ fn a_line_cut_off_by_a_crash_is_replaced() {
     assert_eq!(lines(&path), [(2, 1), (2, 5)]);
 }
 
+/// Wherever the write of a record ends, also of one with line breaks inside, the next start finds what is whole.
+#[test]
+fn a_record_cut_anywhere_is_replaced_and_none_before_it() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join("records.jsonl");
+    let whole = "{\"position\":1,\"partitionId\":2}\n";
+    for last in [
+        "{\"position\":3,\"partitionId\":2,\"value\":\"{\\\"position\\\":9}\"}\n",
+        "{\"position\":3,\"partitionId\":2,\"value\":{\n \"a\": [\n1,\n2]\n}}\n",
+    ] {
+        for length in 1..=last.len() {
+            for lost in ["", "\0\0\0\0"] {
+                std::fs::write(&path, format!("{whole}{}{lost}", &last[..length])).expect("written");
+                let mut sink = Sink::new(&lines_of(&path), PARTITION);
+                sink.export(5);
+                sink.exporter.close(START).expect("written");
+                let kept = if length == last.len() { [whole, last].concat() } else { whole.to_owned() };
+                let text = std::fs::read_to_string(&path).expect("there");
+                let added = text.strip_prefix(&*kept).unwrap_or_else(|| panic!("cut at {length}: {text}"));
+                assert!(added.starts_with("{\"position\":5,") && added.ends_with("}\n"), "cut at {length}: {added}");
+            }
+        }
+    }
+    // The last record is found however long it is, and wherever the pieces end in which it is searched.
+    for length in (1 << 16) - 30..(1 << 16) + 30 {
+        std::fs::write(&path, format!("{whole}{{\"position\":3,\"value\":\"{}", "x".repeat(length))).expect("written");
+        drop(Sink::new(&lines_of(&path), PARTITION));
+        assert_eq!(std::fs::read_to_string(&path).expect("there"), whole, "{length}");
+    }
+}
+
+#[test]
+fn line_breaks_of_clients_make_no_lines_and_no_records() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join("records.jsonl");
+    let mut sink = Sink::new(&lines_of(&path), PARTITION);
+    let forged = "{\"x\":\n{\"position\":1,\"partitionId\":9,\"valueType\":\"FORGED\"}\r\n}";
+    let job = protocol::JobValue { variables: forged.into(), ..protocol::JobValue::default() };
+    let payload = Payload::Job(protocol::JobIntent::Created, Arc::new(job));
+    let record = Record::event(5, 1_700_000_000_000, Key::NONE, payload);
+    let source = RecordSource::new(PARTITION);
+    sink.exporter.export(&Delivery { record: &record, source: &source }, START).expect("buffered");
+    sink.exporter.close(START).expect("synced");
+    assert_eq!(lines(&path), [(2, 5)]);
+}
+
+#[test]
+fn only_the_owner_reads_a_new_file_and_whoever_may_read_it_the_next_one() {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join("records.jsonl");
+    let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
+    let arguments = json!({ "path": path, "max-file-size": "64KB" });
+    let mut sink = Sink::new(&configured(arguments).expect("right"), PARTITION);
+    assert_eq!(mode(&path), 0o600);
+    std::fs::set_permissions(&path, Permissions::from_mode(0o640)).expect("ours");
+    let full = directory.path().join("records.jsonl.1");
+    for position in 1..10_000 {
+        sink.export(position);
+        sink.flush(START).expect("written");
+        if full.exists() {
+            break;
+        }
+    }
+    assert_eq!((mode(&full), mode(&path)), (0o640, 0o640));
+}
+
 #[test]
 fn the_end_of_a_file_that_is_not_of_records_is_left_alone() {
     let directory = tempfile::tempdir().expect("temporary directory");
