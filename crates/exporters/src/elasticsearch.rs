@@ -10,8 +10,10 @@ mod bulk;
 mod client;
 mod date_pattern;
 mod lane;
+mod look;
 mod metrics;
 mod partition;
+mod refusals;
 mod rejected;
 mod schema;
 mod sequence;
@@ -23,6 +25,7 @@ use protocol::{PartitionId, ValueType};
 
 use crate::{Context, Exporter, ExporterError, PartitionExporter, WrittenFile};
 use client::Client;
+use look::Look;
 use partition::ElasticsearchPartition;
 use rejected::RejectedFile;
 use schema::Schema;
@@ -49,6 +52,7 @@ struct Target {
     client: Client,
     schema: Schema,
     rejected: RejectedFile,
+    look: Look,
 }
 
 impl Elasticsearch {
@@ -69,7 +73,8 @@ impl Exporter for Elasticsearch {
             name: context.name.clone(),
             client: Client::new(&settings),
             schema: Schema::new(self.flavour, types),
-            rejected: RejectedFile::new(settings.rejected.0.clone(), settings.rejected.1),
+            rejected: RejectedFile::new(settings.rejected.path.clone(), settings.rejected.bytes_max),
+            look: Look::default(),
             settings,
         }));
         Ok(())

@@ -40,6 +40,11 @@ pub trait Exporter: Send {
         Vec::new()
     }
 
+    /// Whether it stops while an operator has exporting paused. What belongs to the node itself goes on.
+    fn stops_when_paused(&self) -> bool {
+        true
+    }
+
     /// The consumer of the records of one partition. Each has a thread of its own.
     fn partition(&self, partition: PartitionId) -> Box<dyn PartitionExporter>;
 }

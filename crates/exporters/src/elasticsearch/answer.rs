@@ -1,10 +1,12 @@
 //! What the target says of each document of a bulk.
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Only this of the answer is asked for.
-pub(super) const BULK_PATH: &str = "/_bulk?filter_path=errors,items.*.status,items.*.error";
+pub(super) const BULK_PATH: &str = "/_bulk?filter_path=took,errors,items.*.status,items.*.error";
 
 /// Errors of the target that are not the document's own: they go away, or somebody has to do something, and the document is
 /// sent again.
@@ -36,6 +38,9 @@ const REASONS_OF_THE_TARGET: &[&str] = &[
 /// The answer to a bulk.
 #[derive(Debug, Deserialize)]
 pub(super) struct BulkAnswer<'a> {
+    /// How long the target worked, in milliseconds.
+    #[serde(default)]
+    took: Option<u64>,
     errors: bool,
     #[serde(borrow, default)]
     items: Vec<Item<'a>>,
@@ -99,6 +104,11 @@ impl<'a> BulkAnswer<'a> {
     /// Whether all documents were taken.
     pub fn is_success(&self) -> bool {
         !self.errors && self.items.iter().all(|item| item.index.verdict() == Verdict::Taken)
+    }
+
+    /// How long the target says that it worked.
+    pub fn took(&self) -> Option<Duration> {
+        self.took.map(Duration::from_millis)
     }
 
     /// The answer to a document.

@@ -16,6 +16,8 @@ const HOUR_MILLISECONDS: i64 = 3_600_000;
 pub(super) struct Bulk {
     body: Vec<u8>,
     documents: Vec<Document>,
+    /// When the oldest of its records happened.
+    oldest: Option<Timestamp>,
     /// The version that made the records. Their indices are named after it.
     version: Text,
 }
@@ -23,6 +25,8 @@ pub(super) struct Bulk {
 /// Where a document is in the buffer: it begins where the one before ends.
 #[derive(Debug, Clone, Copy)]
 struct Document {
+    /// What it is about.
+    of: ValueType,
     /// Where the line ends that says where it goes, and the record begins.
     record_begin: usize,
     end: usize,
@@ -31,7 +35,7 @@ struct Document {
 impl Bulk {
     /// Without documents.
     pub fn new(version: Text) -> Bulk {
-        Bulk { body: Vec::new(), documents: Vec::new(), version }
+        Bulk { body: Vec::new(), documents: Vec::new(), oldest: None, version }
     }
 
     pub fn len(&self) -> usize {
@@ -47,6 +51,11 @@ impl Bulk {
         &self.body
     }
 
+    /// When the oldest of its records happened.
+    pub fn oldest(&self) -> Option<Timestamp> {
+        self.oldest
+    }
+
     /// The version that made the records.
     pub fn version(&self) -> &Text {
         &self.version
@@ -57,6 +66,7 @@ impl Bulk {
         let next = Bulk {
             body: Vec::with_capacity(self.body.len()),
             documents: Vec::with_capacity(self.documents.len()),
+            oldest: None,
             version,
         };
         std::mem::replace(self, next)
@@ -77,36 +87,37 @@ impl Bulk {
             self.body.truncate(before);
             return Err(error);
         }
-        // JSON of clients keeps its line breaks, and here lines count. Inside of texts there are none.
-        for byte in &mut self.body[record_begin..] {
-            if matches!(*byte, b'\n' | b'\r') {
-                *byte = b' ';
-            }
-        }
         let brace = self.body.pop();
         debug_assert_eq!(brace, Some(b'}'), "a record is an object");
         // Writing to a vector cannot fail.
         let _ = writeln!(self.body, ",\"sequence\":{sequence}}}");
-        self.documents.push(Document { record_begin, end: self.body.len() });
+        self.oldest = Some(self.oldest.map_or(record.timestamp, |oldest| oldest.min(record.timestamp)));
+        let of = record.payload.value_type();
+        self.documents.push(Document { of, record_begin, end: self.body.len() });
         Ok(())
     }
 
     /// The two lines of a document, without their ends.
     pub fn document(&self, index: usize) -> (&[u8], &[u8]) {
         let begin = index.checked_sub(1).map_or(0, |before| self.documents[before].end);
-        let Document { record_begin, end } = self.documents[index];
+        let Document { record_begin, end, .. } = self.documents[index];
         (&self.body[begin..record_begin - 1], &self.body[record_begin..end - 1])
+    }
+
+    /// What a document is about.
+    pub fn value_type(&self, index: usize) -> ValueType {
+        self.documents[index].of
     }
 
     /// Keeps only some documents, in their order.
     pub fn retain(&mut self, mut keeps: impl FnMut(usize) -> bool) {
         let (mut kept, mut begin, mut written) = (0, 0, 0);
         for index in 0..self.documents.len() {
-            let Document { record_begin, end } = self.documents[index];
+            let Document { of, record_begin, end } = self.documents[index];
             if keeps(index) {
                 self.body.copy_within(begin..end, written);
                 self.documents[kept] =
-                    Document { record_begin: record_begin - begin + written, end: end - begin + written };
+                    Document { of, record_begin: record_begin - begin + written, end: end - begin + written };
                 written += end - begin;
                 kept += 1;
             }
@@ -120,10 +131,15 @@ impl Bulk {
     pub fn split_off_half(&mut self) -> Bulk {
         let middle = self.documents.len() / 2;
         let at = middle.checked_sub(1).map_or(0, |last| self.documents[last].end);
-        let shift = |document: Document| Document { record_begin: document.record_begin - at, end: document.end - at };
+        let shift = |Document { of, record_begin, end }: Document| Document {
+            of,
+            record_begin: record_begin - at,
+            end: end - at,
+        };
         Bulk {
             body: self.body.split_off(at),
             documents: self.documents.split_off(middle).into_iter().map(shift).collect(),
+            oldest: self.oldest,
             version: self.version.clone(),
         }
     }

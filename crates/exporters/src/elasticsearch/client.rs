@@ -17,6 +17,8 @@ const IDLE_CONNECTIONS: usize = 256;
 const IDLE_CONNECTION_AGE: Duration = Duration::from_secs(60);
 /// Of an answer that is told, so much.
 const TOLD_CHARACTERS: usize = 300;
+/// How long an answer is waited for that only says whether somebody is there. The node reports who stays away for 10 s.
+const REACH_TIME_MAX: Duration = Duration::from_secs(4);
 const WHO: &str = concat!("osmia/", env!("CARGO_PKG_VERSION"));
 
 /// No answer came.
@@ -66,6 +68,7 @@ impl Answer {
 /// A client of a cluster.
 pub(super) struct Client {
     agent: Agent,
+    request_timeout: Duration,
     urls: Vec<String>,
     /// Which of the addresses is used, counted on when one does not answer, or only that it cannot.
     used: AtomicUsize,
@@ -76,7 +79,6 @@ impl Client {
     pub fn new(settings: &Settings) -> Client {
         let roots = settings.certificates.clone().map_or(RootCerts::WebPki, RootCerts::from);
         let config = Agent::config_builder()
-            .timeout_global(Some(settings.request_timeout))
             .http_status_as_error(false)
             // Whoever is at the address is meant, and gets the password.
             .max_redirects(0)
@@ -90,14 +92,41 @@ impl Client {
             .build();
         Client {
             agent: config.new_agent(),
+            request_timeout: settings.request_timeout,
             urls: settings.urls.clone(),
             used: AtomicUsize::new(0),
             authorization: settings.authorization.clone(),
         }
     }
 
+    /// Asks whether a node is there that takes requests of this user. An error says why not.
+    pub fn reach(&self) -> Result<(), String> {
+        let mut problem = String::new();
+        for _ in &self.urls {
+            match self.send_within(REACH_TIME_MAX, Method::GET, "/", "application/json", &[]) {
+                Ok(answer) if answer.status.as_u16() == 401 || answer.is_of_a_dead_node() => problem = answer.told(),
+                // Whatever else it says to this: it may be allowed to do nothing but to write.
+                Ok(_) => return Ok(()),
+                Err(error) => problem = error.to_string(),
+            }
+        }
+        Err(problem)
+    }
+
     /// Sends a request to a node, whichever answered last.
     pub fn send(&self, method: Method, path: &str, content: &str, body: &[u8]) -> Result<Answer, RequestError> {
+        self.send_within(self.request_timeout, method, path, content, body)
+    }
+
+    fn send_within(
+        &self,
+        time_max: Duration,
+        method: Method,
+        path: &str,
+        content: &str,
+        body: &[u8],
+    ) -> Result<Answer, RequestError> {
+        let time_max = Some(time_max.min(self.request_timeout));
         let used = self.used.load(Ordering::Relaxed);
         let url = &self.urls[used % self.urls.len()];
         let mut request = Request::builder().method(method).uri(format!("{url}{path}")).header("content-type", content);
@@ -105,8 +134,8 @@ impl Client {
             request = request.header("authorization", authorization);
         }
         let answer = match body {
-            [] => self.agent.run(request.body(())?),
-            body => self.agent.run(request.body(body)?),
+            [] => self.agent.run(self.agent.configure_request(request.body(())?).timeout_global(time_max).build()),
+            body => self.agent.run(self.agent.configure_request(request.body(body)?).timeout_global(time_max).build()),
         };
         let read = answer.and_then(|mut answer| {
             let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;

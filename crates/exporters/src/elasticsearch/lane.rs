@@ -13,7 +13,9 @@ use super::Target;
 use super::answer::{BULK_PATH, BulkAnswer, Verdict, is_about_content};
 use super::bulk::Bulk;
 use super::client::Answer;
+use super::look;
 use super::metrics::BulkMetrics;
+use super::refusals::{Answers, AnswersByType, Refusals, Stop};
 use super::rejected::RejectedLines;
 use crate::{Controller, InFlight, MetadataTooLong, Ticket};
 
@@ -22,6 +24,8 @@ pub(super) struct Lane {
     target: Arc<Target>,
     partition: PartitionId,
     pub metrics: BulkMetrics,
+    /// What the target refused lately.
+    refusals: Mutex<Refusals>,
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -80,7 +84,14 @@ impl Lane {
             is_closed: false,
         };
         let metrics = BulkMetrics::new(&target.name, partition);
-        Arc::new(Lane { target, partition, metrics, state: Mutex::new(state), changed: Condvar::new() })
+        Arc::new(Lane {
+            target,
+            partition,
+            metrics,
+            refusals: Mutex::default(),
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        })
     }
 
     /// Whether another bulk may be put on its way.
@@ -239,10 +250,12 @@ impl Lane {
     fn attempt(&self, part: &mut Bulk) -> Result<Outcome, Failure> {
         let Target { client, schema, settings, .. } = &*self.target;
         schema.ensure(client, settings, part.version()).map_err(|error| error.to_string())?;
+        let begin = Instant::now();
         let answer = client.send(Method::POST, BULK_PATH, "application/x-ndjson", part.body()).map_err(|error| {
             schema.forget();
             Failure { told: error.to_string(), may_be_too_much: true }
         })?;
+        let duration = begin.elapsed();
         match answer.status.as_u16() {
             200 => {}
             413 => return Ok(Outcome::Divide(answer)),
@@ -250,12 +263,25 @@ impl Lane {
             status => return Err(Failure { told: answer.told(), may_be_too_much: status == 429 }),
         }
         let items = BulkAnswer::read(&answer.body, part.len())?;
+        self.metrics.answered(duration, items.took());
         if items.is_success() {
+            self.judge(&answers_of(part, |_| Verdict::Taken));
+            look::begin(&self.target, part.document(part.len() - 1).0, &self.metrics.answered_to_searchable);
             return Ok(Outcome::Taken);
         }
         let verdicts: Vec<Verdict> = (0..part.len()).map(|index| items.item(index).verdict()).collect();
-        self.reject(part, &items, &verdicts)?;
         let total = part.len();
+        let answers = answers_of(part, |index| verdicts[index]);
+        if let Some(stop) = self.judge(&answers) {
+            let last = verdicts.iter().rposition(|verdict| *verdict == Verdict::Rejected).map(|at| items.item(at));
+            let reason = last.map_or_else(String::new, |item| {
+                format!("status {} {}", item.status, item.error.map_or("", |error| error.get()))
+            });
+            part.retain(|index| verdicts[index] != Verdict::Taken);
+            return Err(self.stopped(stop, &reason).into());
+        }
+        self.reject(part, &items, &verdicts)?;
+        self.refusals.lock().count(&answers);
         part.retain(|index| verdicts[index] == Verdict::Again);
         match verdicts.iter().position(|verdict| *verdict == Verdict::Again) {
             None => Ok(Outcome::Taken),
@@ -266,6 +292,37 @@ impl Lane {
                 Err(format!("{count} of {total} records were not taken, the first with status {status} {error}").into())
             }
         }
+    }
+
+    /// Whether what the target refused must be kept. What it took is counted then, and all of it if nothing was refused.
+    fn judge(&self, answers: &AnswersByType) -> Option<Stop> {
+        let mut refusals = self.refusals.lock();
+        let stop = refusals.judge(Instant::now(), answers).filter(|_| self.target.settings.rejected.stops_when_many);
+        if stop.is_some() || answers.values().all(|answers| answers.refused == 0) {
+            let taken = |(of, answers): (&u8, &Answers)| (*of, Answers { taken: answers.taken, refused: 0 });
+            refusals.count(&answers.iter().map(taken).collect());
+        }
+        stop
+    }
+
+    /// Why nothing is set aside, and the way out.
+    fn stopped(&self, stop: Stop, reason: &str) -> String {
+        let of = stop.of.map_or_else(String::new, |of| format!(" of value type {}", of.name()));
+        let Answers { taken, refused } = stop.answers;
+        let (total, reason) = (taken + refused, reason.chars().take(300).collect::<String>());
+        let path = self.target.rejected.path().display();
+        if stop.is_new {
+            tracing::error!(
+                exporter = self.target.name, partition = %self.partition, refused, total, reason,
+                "the target refuses most records{of}, so the exporter stops and keeps them"
+            );
+        }
+        format!(
+            "the target refuses {refused} of the last {total} records{of}, the last of them with {reason}. So many are no odd records, \
+             so none of them is set aside, and they are sent again until they are taken. Mend what the target says there (another \
+             template, alias, mapping or data stream of that name), and the exporter goes on by itself; or set rejected.stopWhenMany to \
+             false and start the node again, to have them written to {path}"
+        )
     }
 
     /// Sets aside what is never taken.
@@ -284,10 +341,16 @@ impl Lane {
 
     /// Sets aside the only document of a part.
     fn reject_whole(&self, part: &Bulk, answer: &Answer) -> Result<(), String> {
+        let answers = answers_of(part, |_| Verdict::Rejected);
+        if let Some(stop) = self.judge(&answers) {
+            return Err(self.stopped(stop, &answer.told()));
+        }
         let mut lines = RejectedLines::default();
         let error = serde_json::value::to_raw_value(&answer.told()).expect("a text is JSON");
         self.written(lines.push(part.document(0), answer.status.as_u16(), Some(&error)))?;
-        self.set_aside(&lines, 1, part.document(0).0, &answer.told())
+        self.set_aside(&lines, 1, part.document(0).0, &answer.told())?;
+        self.refusals.lock().count(&answers);
+        Ok(())
     }
 
     fn set_aside(&self, lines: &RejectedLines, count: usize, first: &[u8], reason: &str) -> Result<(), String> {
@@ -308,4 +371,18 @@ impl Lane {
             format!("records are refused by the target, and could not be written to {path}: {error}")
         })
     }
+}
+
+/// What the target did with the documents of a part, by value type.
+fn answers_of(part: &Bulk, verdict: impl Fn(usize) -> Verdict) -> AnswersByType {
+    let mut answers = AnswersByType::new();
+    for index in 0..part.len() {
+        let of = answers.entry(part.value_type(index) as u8).or_default();
+        match verdict(index) {
+            Verdict::Taken => of.taken += 1,
+            Verdict::Rejected => of.refused += 1,
+            Verdict::Again => {}
+        }
+    }
+    answers
 }

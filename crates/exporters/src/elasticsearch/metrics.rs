@@ -13,6 +13,14 @@ pub(super) struct BulkMetrics {
     bytes: Gauge,
     /// From the first record of a bulk until it is sent.
     latency: Histogram,
+    /// From when the oldest record of a bulk happened until the bulk is sent.
+    record_to_sent: Histogram,
+    /// From a request until its answer.
+    sent_to_answered: Histogram,
+    /// Of that, what the target says that it worked.
+    took: Histogram,
+    /// From the answer until a document of the bulk is found, of some bulks.
+    pub answered_to_searchable: Histogram,
     /// Until a bulk is taken as a whole, with everything that is tried again.
     duration: Histogram,
     /// Requests that did not succeed as a whole.
@@ -32,6 +40,16 @@ impl BulkMetrics {
             latency: histogram!(
                 "zeebe_elasticsearch_exporter_flush_latency_seconds", "exporter" => e(), "partition" => p()
             ),
+            record_to_sent: histogram!(
+                "osmia_elasticsearch_exporter_record_to_sent_seconds", "exporter" => e(), "partition" => p()
+            ),
+            sent_to_answered: histogram!(
+                "osmia_elasticsearch_exporter_sent_to_answered_seconds", "exporter" => e(), "partition" => p()
+            ),
+            took: histogram!("osmia_elasticsearch_exporter_took_seconds", "exporter" => e(), "partition" => p()),
+            answered_to_searchable: histogram!(
+                "osmia_elasticsearch_exporter_answered_to_searchable_seconds", "exporter" => e(), "partition" => p()
+            ),
             duration: histogram!(
                 "zeebe_elasticsearch_exporter_flush_duration_seconds", "exporter" => e(), "partition" => p()
             ),
@@ -49,6 +67,19 @@ impl BulkMetrics {
         self.bytes.set(bytes as f64);
         self.latency.record(latency);
         self.in_flight.set(in_flight as f64);
+    }
+
+    /// A bulk goes on its way so long after its oldest record happened.
+    pub fn sent_behind(&self, age: Duration) {
+        self.record_to_sent.record(age);
+    }
+
+    /// A request was answered, after so long; the target says how much of that it worked.
+    pub fn answered(&self, duration: Duration, took: Option<Duration>) {
+        self.sent_to_answered.record(duration);
+        if let Some(took) = took {
+            self.took.record(took);
+        }
     }
 
     /// A bulk was taken, after so long.

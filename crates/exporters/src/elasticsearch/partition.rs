@@ -1,9 +1,9 @@
 //! The consumer of one partition: collects records, and puts bulks of them on their way.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use protocol::{PartitionId, RecordPlace, Text};
+use protocol::{PartitionId, RecordPlace, Text, Timestamp};
 
 use super::Target;
 use super::bulk::{Addresses, Bulk};
@@ -73,12 +73,17 @@ impl ElasticsearchPartition {
     fn send(&mut self, now: Duration, version: Text) -> Result<(), ExporterError> {
         let opened = self.opened.as_mut().expect("an exporter is opened before it is used");
         let bulk = opened.bulk.take(version);
-        let (records, bytes) = (bulk.len(), bulk.body().len());
+        let (records, bytes, oldest) = (bulk.len(), bulk.body().len(), bulk.oldest());
         let sent = opened.lane.send(bulk, opened.last, opened.sequences.write());
         let latency = now.saturating_sub(opened.begun);
         opened.sent = Some(now);
         match sent {
-            Ok(in_flight) => opened.lane.metrics.sent(records, bytes, latency, in_flight),
+            Ok(in_flight) => {
+                opened.lane.metrics.sent(records, bytes, latency, in_flight);
+                if let Some(age) = oldest.and_then(age_of) {
+                    opened.lane.metrics.sent_behind(age);
+                }
+            }
             Err(error) => {
                 // The bulk is gone, so its records have to come again.
                 let action = format!("send records of partition {}", self.partition);
@@ -100,9 +105,16 @@ impl ElasticsearchPartition {
     }
 }
 
+/// How long ago that was, by the clock of the system; none when its time has not come.
+fn age_of(timestamp: Timestamp) -> Option<Duration> {
+    let happened = UNIX_EPOCH + Duration::from_millis(u64::try_from(timestamp).ok()?);
+    SystemTime::now().duration_since(happened).ok()
+}
+
 impl PartitionExporter for ElasticsearchPartition {
     fn open(&mut self, opening: Opening) -> Result<Resume, ExporterError> {
         self.release();
+        self.target.client.reach().map_err(|problem| self.failed("reach the target".to_owned(), problem))?;
         let sequences = Sequences::read(&opening.metadata).map_err(|problem| {
             self.failed(format!("read the sequences that are kept of partition {}", self.partition), problem)
         })?;

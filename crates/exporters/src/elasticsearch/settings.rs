@@ -83,10 +83,20 @@ pub(super) struct Settings {
     pub index: Arc<IndexSettings>,
     pub bulk: BulkSettings,
     pub retention: Option<Retention>,
-    /// The file for what the target refuses, and its size at which the next one begins.
-    pub rejected: (PathBuf, u64),
+    pub rejected: RejectedSettings,
     /// The pause after a first failure, and the longest one.
     pub pauses: (Duration, Duration),
+}
+
+/// What becomes of records that the target refuses for what is in them.
+#[derive(Debug)]
+pub(super) struct RejectedSettings {
+    /// Where they are written.
+    pub path: PathBuf,
+    /// The size of the file at which the next one begins.
+    pub bytes_max: u64,
+    /// Whether they are kept when most are refused, and not set aside.
+    pub stops_when_many: bool,
 }
 
 /// How indices are named and made.
@@ -324,13 +334,17 @@ fn rejected(
     name: &str,
     directory: &std::path::Path,
     arguments: &mut Arguments,
-) -> Result<(PathBuf, u64), ExporterError> {
-    group(arguments, "rejected", "'path' and 'maxFileSize'", |group| {
+) -> Result<RejectedSettings, ExporterError> {
+    group(arguments, "rejected", "'path', 'maxFileSize' and 'stopWhenMany'", |group| {
         let path = group.take_text("path")?.map(PathBuf::from);
         let bytes = group.take_bytes("maxFileSize")?.unwrap_or(100 << 20);
         if bytes < REJECTED_BYTES_MIN {
             return Err(group.error("maxFileSize", &format!("must be at least {REJECTED_BYTES_MIN} bytes")));
         }
-        Ok((path.unwrap_or_else(|| directory.join(format!("{name}.rejected.jsonl"))), bytes))
+        Ok(RejectedSettings {
+            path: path.unwrap_or_else(|| directory.join(format!("{name}.rejected.jsonl"))),
+            bytes_max: bytes,
+            stops_when_many: group.take_switch("stopWhenMany")?.unwrap_or(true),
+        })
     })
 }

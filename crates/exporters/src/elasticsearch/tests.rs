@@ -77,6 +77,10 @@ struct Feeder {
 
 impl Feeder {
     fn new(exporter: &Elasticsearch, partition: u16, kept: Kept) -> Feeder {
+        Feeder::open(exporter, partition, kept).expect("somebody is there")
+    }
+
+    fn open(exporter: &Elasticsearch, partition: u16, kept: Kept) -> Result<Feeder, ExporterError> {
         let partition = PartitionId(partition);
         let controller = Controller::new(kept.clone(), || {});
         let mut consumer = exporter.partition(partition);
@@ -89,9 +93,9 @@ impl Feeder {
             metadata: kept.metadata,
             controller: controller.clone(),
         };
-        consumer.open(opening).expect("it needs nobody for that");
+        consumer.open(opening)?;
         let source = RecordSource::new(partition);
-        Feeder { exporter: consumer, controller, source, started: Instant::now(), trouble: None }
+        Ok(Feeder { exporter: consumer, controller, source, started: Instant::now(), trouble: None })
     }
 
     fn now(&self) -> Duration {
@@ -201,13 +205,8 @@ fn an_encrypted_target_must_have_a_certificate_that_is_trusted() {
     let bulk = json!({ "size": 4, "delay": 0 });
     let arguments = json!({ "url": server.url(), "bulk": bulk });
     let (exporter, _) = configured(Flavour::Elasticsearch, arguments, directory.path()).expect("right");
-    let mut feeder = Feeder::new(&exporter, 1, Kept::default());
-    feeder.export(1);
-    feeder.until("a refusal", |feeder| feeder.trouble.is_some());
-    let trouble = feeder.trouble.take().expect("just seen");
+    let trouble = Feeder::open(&exporter, 1, Kept::default()).err().expect("it is not trusted").to_string();
     assert!(trouble.contains(&server.url()) && trouble.contains("certificate"), "{trouble}");
-    assert!(server.documents().is_empty());
-    drop(feeder);
 
     let security = json!({ "certificatePath": pem("certificate.pem") });
     let authentication = json!({ "username": "osmia", "password": "secret" });
@@ -356,6 +355,97 @@ fn what_is_refused_for_its_content_is_set_aside_and_the_rest_goes_on() {
     assert!(lines[0]["action"]["index"]["_index"].is_string() && lines[0]["format"] == 1);
     use std::os::unix::fs::PermissionsExt;
     assert_eq!(std::fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+}
+
+/// What hits every document of an index is the target's trouble: nothing is set aside or acknowledged until it is mended.
+#[test]
+fn a_target_that_refuses_all_records_of_a_kind_stops_the_exporter() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let server = Server::start();
+    server.refuse_index(Some("_job_"));
+    let arguments = json!({ "url": server.url(), "bulk": { "size": 400, "delay": "1h" } });
+    let (exporter, _) = configured(Flavour::Elasticsearch, arguments, directory.path()).expect("right");
+    let mut feeder = Feeder::new(&exporter, 1, Kept::default());
+    for position in 1..=400 {
+        feeder.export(position);
+    }
+    feeder.until("trouble", |feeder| feeder.trouble.is_some());
+    let trouble = feeder.trouble.clone().expect("just seen");
+    for part in ["refuses 134 of the last 134 records of value type JOB", "status 400", "odd", "rejected.stopWhenMany"]
+    {
+        assert!(trouble.contains(part), "{part} in {trouble}");
+    }
+    feeder.until("more tries", |_| server.bulks().len() > 5);
+    assert_eq!(server.bulks()[1..5], [134; 4], "what was taken is not sent again");
+    let rejected = directory.path().join("search.rejected.jsonl");
+    assert!(feeder.acknowledged() == 0 && !rejected.exists());
+    // A single odd record among them is set aside when the others are taken.
+    server.refuse("1-7");
+    server.refuse_index(None);
+    feeder.until_acknowledged(400);
+    feeder.until("no trouble", |feeder| feeder.trouble.is_none());
+    assert_eq!(server.documents().len(), 399);
+    assert_eq!(std::fs::read_to_string(&rejected).expect("there").lines().count(), 1);
+}
+
+#[test]
+fn small_bulks_that_are_refused_stop_the_exporter_too_unless_it_shall_not() {
+    for stops in [true, false] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let server = Server::start();
+        server.refuse_index(Some("_job_"));
+        let arguments = json!({
+            "url": server.url(), "bulk": { "size": 3, "delay": 0, "inFlight": 1 }, "rejected": { "stopWhenMany": stops },
+        });
+        let (exporter, _) = configured(Flavour::Elasticsearch, arguments, directory.path()).expect("right");
+        let mut feeder = Feeder::new(&exporter, 1, Kept::default());
+        let is_stopped =
+            |feeder: &Feeder| feeder.trouble.as_ref().is_some_and(|trouble| trouble.contains("stopWhenMany"));
+        let mut position = 0;
+        while position < 600 && !is_stopped(&feeder) {
+            position += 1;
+            feeder.export(position);
+            feeder.turn();
+            if position % 3 == 0 {
+                feeder.until("an answer", |feeder| is_stopped(feeder) || feeder.exporter.flush_at().is_none());
+            }
+        }
+        assert_eq!(position, if stops { 300 } else { 600 });
+        if !stops {
+            feeder.until_acknowledged(600);
+        }
+        let text = std::fs::read_to_string(directory.path().join("search.rejected.jsonl")).expect("there");
+        assert_eq!(text.lines().count(), if stops { 99 } else { 200 });
+    }
+}
+
+#[test]
+fn an_exporter_is_not_open_before_somebody_is_there() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let server = Server::start();
+    let (exporter, _) =
+        configured(Flavour::Elasticsearch, json!({ "url": server.url() }), directory.path()).expect("right");
+    for (status, part) in [(503, "503"), (401, "check authentication.username")] {
+        server.greet(Some(status));
+        let trouble = Feeder::open(&exporter, 1, Kept::default()).err().expect("it cannot").to_string();
+        assert!(trouble.contains("'search' could not reach the target") && trouble.contains(part), "{trouble}");
+    }
+    // It may be allowed to do nothing but to write.
+    server.greet(Some(403));
+    Feeder::new(&exporter, 1, Kept::default());
+}
+
+#[test]
+fn a_document_that_was_taken_is_looked_for_until_it_is_found() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let server = Server::start();
+    server.hide(3);
+    let arguments = json!({ "url": server.url(), "bulk": { "delay": 0 } });
+    let (exporter, _) = configured(Flavour::Elasticsearch, arguments, directory.path()).expect("right");
+    let mut feeder = Feeder::new(&exporter, 1, Kept::default());
+    feeder.export(1);
+    feeder.until_acknowledged(1);
+    feeder.until("three looks", |_| server.hidden() == 0);
 }
 
 #[test]

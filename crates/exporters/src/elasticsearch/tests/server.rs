@@ -54,6 +54,12 @@ struct Taken {
     schema_faults: VecDeque<Fault>,
     /// Ids of documents that are never taken.
     refused: Vec<String>,
+    /// In indices with this in their name no document is taken.
+    refused_index: Option<String>,
+    /// Status of the answer to who asks whether somebody is there.
+    greeting: Option<u16>,
+    /// How many times more a document that is there is not found.
+    unfound: usize,
     /// A larger bulk is refused.
     bytes_max: Option<usize>,
     under_way: usize,
@@ -119,6 +125,26 @@ impl Server {
         self.taken.lock().refused.push(id.to_owned());
     }
 
+    /// No document is taken in indices with this in their name, or all are again.
+    pub fn refuse_index(&self, part: Option<&str>) {
+        self.taken.lock().refused_index = part.map(str::to_owned);
+    }
+
+    /// Answers whoever asks whether somebody is there with this status.
+    pub fn greet(&self, status: Option<u16>) {
+        self.taken.lock().greeting = status;
+    }
+
+    /// The next searches find nothing.
+    pub fn hide(&self, searches: usize) {
+        self.taken.lock().unfound = searches;
+    }
+
+    /// Searches that found nothing are left.
+    pub fn hidden(&self) -> usize {
+        self.taken.lock().unfound
+    }
+
     pub fn limit(&self, bytes: usize) {
         self.taken.lock().bytes_max = Some(bytes);
     }
@@ -144,7 +170,10 @@ fn serve(stream: impl Read + Write, taken: &Mutex<Taken>) {
     let mut reader = BufReader::new(stream);
     while let Some(asked) = read(&mut reader) {
         let is_bulk = asked.path.starts_with("/_bulk?");
-        let fault = {
+        let is_look = asked.path == "/" || asked.path.contains("/_search?");
+        let fault = if is_look {
+            Fault::None
+        } else {
             let mut taken = taken.lock();
             taken.under_way += 1;
             taken.most_under_way = taken.most_under_way.max(taken.under_way);
@@ -159,11 +188,15 @@ fn serve(stream: impl Read + Write, taken: &Mutex<Taken>) {
                 if let Fault::Slow(milliseconds) = fault {
                     std::thread::sleep(Duration::from_millis(milliseconds));
                 }
-                let answer = if is_bulk { bulk(taken, &asked.body, fault) } else { other(taken, asked) };
+                let answer = match () {
+                    () if is_look => look(taken, &asked),
+                    () if is_bulk => bulk(taken, &asked.body, fault),
+                    () => other(taken, asked),
+                };
                 (fault != Fault::CutAfter).then_some(answer)
             }
         };
-        taken.lock().under_way -= 1;
+        taken.lock().under_way -= usize::from(!is_look);
         let Some((status, body)) = answer else { return };
         let body = body.to_string();
         let head =
@@ -210,7 +243,11 @@ fn bulk(taken: &Mutex<Taken>, body: &str, fault: Fault) -> (u16, Value) {
             Fault::Some(status, rest) if number % 3 == rest => {
                 (status, json!({ "type": "es_rejected_execution_exception" }))
             }
-            _ if taken.refused.contains(&id) => (400, json!({ "type": "document_parsing_exception", "reason": "odd" })),
+            _ if taken.refused.contains(&id)
+                || taken.refused_index.as_ref().is_some_and(|part| text("_index").contains(part)) =>
+            {
+                (400, json!({ "type": "document_parsing_exception", "reason": "odd" }))
+            }
             _ => {
                 taken.documents.insert(id, (text("_index"), text("routing"), pair[1].clone()));
                 (201, Value::Null)
@@ -220,7 +257,23 @@ fn bulk(taken: &Mutex<Taken>, body: &str, fault: Fault) -> (u16, Value) {
     }
     taken.bulks.push(items.len());
     let errors = items.iter().any(|item| item["index"]["status"] != 201);
-    (200, json!({ "errors": errors, "items": items }))
+    (200, json!({ "took": 7, "errors": errors, "items": items }))
+}
+
+fn look(taken: &Mutex<Taken>, asked: &Asked) -> (u16, Value) {
+    let mut taken = taken.lock();
+    if asked.path == "/" {
+        return (taken.greeting.unwrap_or(200), json!({ "tagline": "You Know, for Tests" }));
+    }
+    let query: Value = serde_json::from_str(&asked.body).expect("JSON");
+    let id = query["query"]["ids"]["values"][0].as_str().expect("a text");
+    let is_there = taken
+        .documents
+        .get(id)
+        .is_some_and(|(index, routing, _)| asked.path.starts_with(&format!("/{index}/_search?routing={routing}&")));
+    let is_found = is_there && taken.unfound == 0;
+    taken.unfound = taken.unfound.saturating_sub(1);
+    (200, json!({ "hits": { "total": { "value": usize::from(is_found) } } }))
 }
 
 fn other(taken: &Mutex<Taken>, asked: Asked) -> (u16, Value) {
