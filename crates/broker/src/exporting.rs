@@ -6,6 +6,7 @@
 //! file, unless it keeps that itself; after a restart it continues from there.
 
 mod exporter_loop;
+mod pause;
 mod positions;
 mod progress;
 
@@ -19,10 +20,11 @@ use parking_lot::RwLock;
 use protocol::{PartitionId, Timestamp};
 
 use crate::clock::Clock;
-use crate::data_directory::Paths;
+use crate::data_directory::{DataDirectoryError, Paths};
 use crate::shared::Shared;
 
 pub use exporter_loop::ExporterLoop;
+pub use pause::{Pause, PauseSwitch};
 pub use positions::{Keeper, KeptByPartition, PositionsFile};
 pub use progress::{ExporterPosition, ExporterProgress, ExporterState, ExporterStatus};
 
@@ -38,14 +40,32 @@ const REST_MAX: Duration = Duration::from_millis(10);
 pub struct Exporters {
     clock: Arc<Clock>,
     exporters: Progresses,
+    pause: Arc<PauseSwitch>,
 }
 
 /// Of each exporter and partition, to which may come more.
 pub(crate) type Progresses = Arc<RwLock<Vec<Arc<ExporterProgress>>>>;
 
 impl Exporters {
-    pub(crate) fn new(clock: Arc<Clock>, exporters: Progresses) -> Self {
-        Exporters { clock, exporters }
+    pub(crate) fn new(clock: Arc<Clock>, exporters: Progresses, pause: Arc<PauseSwitch>) -> Self {
+        Exporters { clock, exporters, pause }
+    }
+
+    /// What of exporting is paused.
+    pub fn pause(&self) -> Pause {
+        self.pause.get()
+    }
+
+    /// Pauses or resumes exporting, also for the starts that follow. What an exporter is taking at this moment may still come to its
+    /// target. Waits for the disk.
+    ///
+    /// # Errors
+    /// When that cannot be kept for the next start. Nothing has changed then.
+    pub fn set_pause(&self, pause: Pause) -> Result<(), DataDirectoryError> {
+        self.pause.set(pause)?;
+        tracing::info!(?pause, "an operator paused or resumed exporting");
+        self.exporters.read().iter().for_each(|exporter| exporter.controller().wake());
+        Ok(())
     }
 
     /// How each of them is now, in the order of the configuration, and of the partitions of each.
@@ -122,7 +142,10 @@ impl ExporterThread {
     fn wait(&self) {
         let (never, now) = (crossbeam_channel::never(), self.started.elapsed());
         let rest = self.exporter.rests_until().filter(|until| *until > now).map(|until| until.min(now + REST_MAX));
+        let is_paused = self.exporter.progress().is_paused();
         let (written, called) = match (self.exporter.is_failing(), rest) {
+            // Resuming calls.
+            _ if is_paused => (&never, &self.called),
             (true, _) => (&never, &never),
             (false, Some(_)) => (&never, &self.called),
             (false, None) => (&self.written, &self.called),

@@ -161,6 +161,10 @@ impl Admission {
     }
 }
 
+/// What ends the pause of exporting.
+pub(crate) const RESUME: &str =
+    "exporting is paused, which POST /actuator/exporting/resume on the management port of the node ends";
+
 /// Why a command was not admitted, as a sentence.
 #[derive(Debug, Clone)]
 pub(crate) enum Refusal {
@@ -194,12 +198,18 @@ impl fmt::Display for Refusal {
                 "partition {partition} has {in_flight} bytes of commands in flight, and its limit is {limit} bytes; try \
                  again after a growing pause"
             ),
-            Refusal::Backlog { partition, backlog } => write!(
-                formatter,
-                "partition {partition} keeps {} bytes of records for the exporter '{}', and its limit is {} bytes; \
-                 bring the exporter's target back or remove the exporter",
-                backlog.bytes, backlog.exporter, backlog.limit_bytes
-            ),
+            Refusal::Backlog { partition, backlog } => {
+                let Backlog { exporter, bytes, limit_bytes, is_paused } = &**backlog;
+                let way_out = match is_paused {
+                    true => RESUME,
+                    false => "bring the exporter's target back or remove the exporter",
+                };
+                write!(
+                    formatter,
+                    "partition {partition} keeps {bytes} bytes of records for the exporter '{exporter}', and its limit is \
+                     {limit_bytes} bytes; {way_out}"
+                )
+            }
             Refusal::Pace { partition, pace } => write!(formatter, "in partition {partition}, {pace}"),
             Refusal::State { partition, bytes, limit } => write!(
                 formatter,
@@ -226,6 +236,8 @@ pub(crate) struct Backlog {
     pub exporter: String,
     pub bytes: u64,
     pub limit_bytes: u64,
+    /// An operator paused exporting.
+    pub is_paused: bool,
 }
 
 impl Backlog {
@@ -681,13 +693,16 @@ mod tests {
     #[test]
     fn a_backlog_names_the_exporter_and_stops_all_users_at_twice_the_limit() {
         let limiter = limiter(|_| {});
-        let backlog = |bytes| Backlog { exporter: "warehouse".to_owned(), bytes, limit_bytes: 1_000 };
+        let backlog = |bytes| Backlog { exporter: "warehouse".to_owned(), bytes, limit_bytes: 1_000, is_paused: false };
         limiter.set_backlog(Some(backlog(1_001)));
         let refusal = limiter.admit(Admission::Growth, 1, None).expect_err("the exporter is behind");
         assert!(refusal.to_string().contains("for the exporter 'warehouse', and its limit is 1000 bytes"), "{refusal}");
         limiter.admit(Admission::Preferred, 1, None).expect("ending work goes on");
         limiter.set_backlog(Some(backlog(2_001)));
         limiter.admit(Admission::Preferred, 1, None).expect_err("twice the limit");
+        limiter.set_backlog(Some(Backlog { is_paused: true, ..backlog(1_001) }));
+        let refusal = limiter.admit(Admission::Growth, 1, None).expect_err("nothing is exported").to_string();
+        assert!(refusal.contains("'warehouse'") && refusal.contains("POST /actuator/exporting/resume"), "{refusal}");
         limiter.set_backlog(None);
         limiter.admit(Admission::Growth, 1, None).expect("the exporter caught up");
     }
@@ -754,7 +769,7 @@ mod tests {
     fn what_a_slow_exporter_refuses_is_counted_apart() {
         let limiter = limiter(|_| {});
         let mut throttle = WriteThrottle::new(Some(WriteThrottleOptions::above(10)), PartitionId(2));
-        let slowest = Slowest { exporter: "slow", exported: 0, written: 1_000, admitted: 0 };
+        let slowest = Slowest { exporter: "slow", is_paused: false, exported: 0, written: 1_000, admitted: 0 };
         limiter.set_pace(throttle.look(Duration::ZERO, slowest));
         let refusal = limiter.admit(Admission::Growth, 1, None).expect_err("nothing may be written yet");
         limiter.count_refusal(&refusal);

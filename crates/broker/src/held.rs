@@ -169,7 +169,7 @@ mod tests {
         let (sender, answers) = mpsc::channel();
         assert!(entrance.requests.wait(5, Box::new(move |answer| drop(sender.send(answer)))).is_ok());
         hold(&shared, HeldCommand { number: 5, bytes: vec![5] });
-        let backlog = Backlog { exporter: "slow".to_owned(), bytes: 2, limit_bytes: 1 };
+        let backlog = Backlog { exporter: "slow".to_owned(), bytes: 2, limit_bytes: 1, is_paused: false };
         entrance.limiter.set_backlog(Some(backlog));
         drop(permits);
         entrance.admit_held(&shared.inbox);

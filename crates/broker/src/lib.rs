@@ -54,7 +54,7 @@ pub use data_directory::{DataDirectoryError, check_data_directory, stored_cluste
 pub use disk::{DiskOptions, DiskState, DiskView};
 pub use engine::{FeatureLevel, JobsAvailable, Push, Reply};
 pub use entrance::{Health, Role};
-pub use exporting::{ExporterPosition, ExporterState, ExporterStatus, Exporters, check_exporters};
+pub use exporting::{ExporterPosition, ExporterState, ExporterStatus, Exporters, Pause, check_exporters};
 pub use feature_levels::{Member, PartitionLevel, RaiseError};
 pub use flow_control::{FlowControlOptions, Permit};
 pub use node::{Node, StartError, StopError};

@@ -198,11 +198,15 @@ impl MaintenanceThread {
         for (partition, of) in &self.partitions {
             let (log, entrance) = (of.upkeep.records(), self.shared.entrances.of(*partition));
             let behind =
-                of.exporters.iter().map(|exporter| (log.bytes_behind(exporter.acknowledged().position), exporter));
+                of.exporters.iter().map(|exporter| (log.bytes_behind(exporter.kept_from().position), exporter));
             let limit_bytes = self.exporter_backlog_limit_bytes;
             let worst = behind.max_by_key(|(bytes, _)| *bytes).filter(|(bytes, _)| *bytes > limit_bytes);
-            let backlog =
-                worst.map(|(bytes, exporter)| Backlog { exporter: exporter.name().to_owned(), bytes, limit_bytes });
+            let backlog = worst.map(|(bytes, exporter)| Backlog {
+                exporter: exporter.name().to_owned(),
+                bytes,
+                limit_bytes,
+                is_paused: exporter.is_held_back(),
+            });
             entrance.limiter.set_backlog(backlog);
         }
     }
@@ -218,6 +222,7 @@ impl MaintenanceThread {
                 now,
                 Slowest {
                     exporter: slowest.name(),
+                    is_paused: slowest.is_paused(),
                     exported: slowest.acknowledged().number,
                     written: slowest.log().last_place().number,
                     admitted: entrance.limiter.totals().0,

@@ -13,6 +13,7 @@ use replication::{GroupStatus, WriteReport};
 
 use crate::applying::CommandTimes;
 use crate::disk::{DiskState, DiskView};
+use crate::exporting::ExporterState;
 use crate::partition_loop::Batch;
 use crate::shared::Shared;
 
@@ -481,10 +482,14 @@ impl ExporterMetrics {
         self.missing.increment(records);
     }
 
-    /// Exporters are never paused here, which the reference would show by another state than 0.
-    pub fn state(&self, is_failing: bool) {
-        self.state.set(0.0);
-        self.failing.set(if is_failing { 1.0 } else { 0.0 });
+    /// What the exporter is doing, and whether it is paused in the numbers of the reference.
+    pub fn state(&self, state: &ExporterState) {
+        self.state.set(match state {
+            ExporterState::Paused => 1.0,
+            ExporterState::SoftPaused => 2.0,
+            _ => 0.0,
+        });
+        self.failing.set(if state.trouble().is_some() { 1.0 } else { 0.0 });
     }
 
     /// A run of records was exported, the last of them this long after it happened.

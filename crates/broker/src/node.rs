@@ -22,7 +22,7 @@ use crate::data_directory::DataDirectory;
 use crate::disk::{DiskThread, DiskView};
 use crate::entrance::{Entrance, Health};
 use crate::entrances::Entrances;
-use crate::exporting::{self, Exporters, Progresses};
+use crate::exporting::{self, Exporters, PauseSwitch, Progresses};
 use crate::feature_levels::Member;
 use crate::inbox::{Inbound, QueuedCommand, Work};
 use crate::maintenance::{Maintenance, MaintenanceThread};
@@ -88,7 +88,8 @@ impl Node {
             exporting::configure_all(&options.exporters, options.partition_count, &options.data_directory)?;
         let directory = DataDirectory::open(&options)?;
         let partition_options = host::partition_options(&directory, &options)?;
-        let exporters = host::hosted_exporters(&directory, &options, configured)?;
+        let pause = Arc::new(PauseSwitch::open(directory.paths.exporting_pause())?);
+        let exporters = host::hosted_exporters(&directory, &options, configured, &pause)?;
         opening::refuse_newer(&directory, partitions.iter().copied())?;
         let engine = |&partition| Ok((partition, opening::open_engine(&options, &directory, partition)?));
         let engines = partitions.iter().map(engine).collect::<Result<Vec<_>, StartError>>()?;
@@ -118,6 +119,7 @@ impl Node {
             records: RecordLogs::default(),
             exporters,
             progresses: Progresses::default(),
+            pause,
             stop_exporters,
             exporters_alive: Some(exporters_alive),
             partition_options,
@@ -278,7 +280,7 @@ impl Node {
 
     /// A look at the exporters, for those who report about them.
     pub fn exporters(&self) -> Exporters {
-        Exporters::new(self.shared.clock.clone(), self.host.progresses.clone())
+        Exporters::new(self.shared.clock.clone(), self.host.progresses.clone(), self.host.pause.clone())
     }
 
     /// How the disk of the data directory is.

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use crate::flow_control::RESUME;
 use metrics::{Gauge, gauge};
 use protocol::PartitionId;
 
@@ -38,6 +39,8 @@ impl WriteThrottleOptions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Slowest<'a> {
     pub exporter: &'a str,
+    /// An operator paused exporting.
+    pub is_paused: bool,
     /// Number of its last record. Positions would not do: they leave some out, and many where another life of the data begins.
     pub exported: u64,
     /// Number of the last record there is.
@@ -104,7 +107,7 @@ impl WriteThrottle {
 
     /// To be called from time to time. Returns the pace to keep until the next call, if the backlog is too long.
     pub fn look(&mut self, now: Duration, slowest: Slowest<'_>) -> Option<Pace> {
-        let Slowest { exporter, exported, written, admitted } = slowest;
+        let Slowest { exporter, is_paused, exported, written, admitted } = slowest;
         let (before, was_exported, was_written, was_admitted) =
             self.last.replace((now, exported, written, admitted)).unwrap_or((now, exported, written, admitted));
         let since = now.saturating_sub(before).as_secs_f64();
@@ -135,6 +138,7 @@ impl WriteThrottle {
         self.allowance = (self.allowance + rate * since).clamp(-burst, burst);
         Some(Pace {
             exporter: exporter.to_owned(),
+            is_paused,
             backlog,
             acceptable: options.acceptable_records,
             records_per_second: rate as u64,
@@ -148,6 +152,7 @@ impl WriteThrottle {
 #[derive(Debug)]
 pub(crate) struct Pace {
     exporter: String,
+    is_paused: bool,
     backlog: u64,
     acceptable: u64,
     records_per_second: u64,
@@ -164,11 +169,12 @@ impl Pace {
 
 impl fmt::Display for Pace {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Pace { exporter, backlog, acceptable, records_per_second, .. } = self;
+        let Pace { exporter, is_paused, backlog, acceptable, records_per_second, .. } = self;
+        let way_out = if *is_paused { RESUME } else { "try again after a growing pause" };
         write!(
             formatter,
             "{backlog} records wait for the exporter '{exporter}', and {acceptable} may, so new work is slowed down to \
-             {records_per_second} records per second; try again after a growing pause"
+             {records_per_second} records per second; {way_out}"
         )
     }
 }
@@ -189,7 +195,8 @@ mod tests {
             let begin = written;
             for step in 0..10 {
                 let now = Duration::from_secs(second) + STEP * step;
-                let pace = throttle.look(now, Slowest { exporter: "slow", exported, written, admitted });
+                let pace =
+                    throttle.look(now, Slowest { exporter: "slow", is_paused: false, exported, written, admitted });
                 let wanted = demand / 10 / 20;
                 let taken = (0..wanted).filter(|_| pace.as_ref().is_none_or(Pace::admits)).count() as u64;
                 admitted += taken;

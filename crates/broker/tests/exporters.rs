@@ -12,7 +12,9 @@ use exporters::{
     Context, Controller, Delivery, Exporter, ExporterConfiguration, ExporterError, Opening, PartitionExporter,
     RecordFilter, Resume,
 };
-use osmia_broker::{ExporterState, ExporterStatus, Health, Node, NodeOptions, Role, SubmitError, WriteThrottleOptions};
+use osmia_broker::{
+    ExporterState, ExporterStatus, Health, Node, NodeOptions, Pause, Role, SubmitError, WriteThrottleOptions,
+};
 use protocol::*;
 use serde_json::{Map, Value};
 use support::*;
@@ -265,6 +267,117 @@ fn a_throttled_node_takes_new_work_as_slowly_as_its_exporter_and_ends_what_is_th
     target.failing.store(false, Ordering::Relaxed);
     eventually("the exporter to catch up", || node.exporters().statuses()[0].partitions[0].lag_records == 0);
     eventually("room", || create_one().is_ok());
+    node.stop().expect("a clean stop");
+}
+
+#[test]
+fn a_pause_keeps_the_records_across_restarts_and_names_itself_in_refusals() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let target = Arc::new(Target::default());
+    let options = NodeOptions {
+        exporters: vec![warehouse(&target)],
+        exporter_backlog_limit_bytes: 1 << 20,
+        segment_bytes: 64 << 10,
+        checkpoint_interval: Duration::from_millis(50),
+        ..options(directory.path())
+    };
+    let state = |node: &Node| status(node, "warehouse").state();
+    let taken = || target.records.lock().expect("not poisoned").len();
+    let node = start(options.clone());
+    deploy(&node.client(), &one_task());
+    eventually("an idle exporter", || status(&node, "warehouse").partitions[0].lag_records == 0 && taken() > 0);
+    node.exporters().set_pause(Pause::Hard).expect("writable");
+    eventually("the pause", || state(&node) == ExporterState::Paused);
+    let before = taken();
+    create(&node.client(), 1);
+    node.crash();
+
+    let node = start(options.clone());
+    let client = node.client();
+    eventually("the pause", || state(&node) == ExporterState::Paused);
+    assert_eq!(node.exporters().pause(), Pause::Hard);
+    let create_one = || submit(&client, PartitionId(1), creation(ProcessInstanceCreationIntent::Create, "{}"));
+    let mut refusal = None;
+    eventually("a refusal", || {
+        refusal = create_one().err();
+        refusal.is_some()
+    });
+    let refusal = refusal.expect("just seen").to_string();
+    assert!(
+        refusal.contains("'warehouse', and its limit is 1048576 bytes; exporting is paused, which POST"),
+        "{refusal}"
+    );
+    assert_eq!(taken(), before);
+    node.exporters().set_pause(Pause::None).expect("writable");
+    eventually("the exporter to catch up", || status(&node, "warehouse").partitions[0].lag_records == 0);
+    eventually("room", || create_one().is_ok());
+    let numbers = target.numbers(1);
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "every record");
+    node.stop().expect("a clean stop");
+}
+
+#[test]
+fn in_a_soft_pause_records_are_exported_and_kept() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let target = Arc::new(Target::default());
+    let options = NodeOptions {
+        exporters: vec![warehouse(&target)],
+        segment_bytes: 64 << 10,
+        checkpoint_interval: Duration::from_millis(50),
+        ..options(directory.path())
+    };
+    let records = directory.path().join("partitions").join("1").join("records");
+    let segments = || std::fs::read_dir(&records).expect("there").count();
+    let caught_up = |node: &Node| status(node, "warehouse").partitions[0].lag_records == 0;
+    let node = start(options.clone());
+    deploy(&node.client(), &one_task());
+    eventually("an idle exporter", || caught_up(&node));
+    node.exporters().set_pause(Pause::Soft).expect("writable");
+    eventually("the pause", || status(&node, "warehouse").state() == ExporterState::SoftPaused);
+    while segments() < 6 {
+        create(&node.client(), 1);
+    }
+    eventually("the export", || caught_up(&node));
+    let numbers = target.numbers(1);
+    node.crash();
+    // What it acknowledged meanwhile does not count: it comes again.
+    target.records.lock().expect("not poisoned").clear();
+    let node = start(options);
+    eventually("the export", || caught_up(&node) && target.numbers(1).last() >= numbers.last());
+    let again = target.numbers(1);
+    assert!(again.len() > numbers.len() / 2 && segments() >= 6, "{} of {}", again.len(), numbers.len());
+    assert_eq!(again.windows(2).find(|pair| pair[1] != pair[0] + 1), None);
+    node.exporters().set_pause(Pause::None).expect("writable");
+    eventually("deletion", || segments() <= 2);
+    node.stop().expect("a clean stop");
+}
+
+#[test]
+fn an_exporter_whose_positions_are_all_damaged_says_so() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let target = Arc::new(Target::default());
+    let options = NodeOptions { exporters: vec![warehouse(&target)], ..options(directory.path()) };
+    let node = start(options.clone());
+    deploy(&node.client(), &one_task());
+    eventually("an idle exporter", || status(&node, "warehouse").partitions[0].lag_records == 0);
+    node.stop().expect("a clean stop");
+    let damage = |name: &str| {
+        let path = directory.path().join("exporters").join(name);
+        let mut bytes = std::fs::read(&path).expect("there");
+        *bytes.last_mut().expect("not empty") ^= 1;
+        std::fs::write(&path, bytes).expect("writable");
+    };
+    damage("warehouse.positions");
+    let node = start(options.clone());
+    assert_eq!(status(&node, "warehouse").partitions[0].remark, None, "what was saved before counts");
+    node.stop().expect("a clean stop");
+    damage("warehouse.positions");
+    damage("warehouse.positions-before");
+    target.records.lock().expect("not poisoned").clear();
+    let node = start(options);
+    let remark = status(&node, "warehouse").partitions[0].remark.clone().expect("it is told");
+    assert!(remark.contains("Its positions were damaged") && remark.contains("began from 1 again"), "{remark}");
+    eventually("all records", || target.numbers(1).first() == Some(&1));
     node.stop().expect("a clean stop");
 }
 

@@ -8,6 +8,7 @@ mod client;
 mod configuration;
 mod demo;
 mod doctor;
+mod exporting;
 mod feature_level;
 mod health;
 mod input;

@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::exporting;
 use crate::feature_level;
 use crate::metrics::Metrics;
 use crate::purge;
@@ -77,6 +78,11 @@ impl Managed {
     /// The handle to the node, once it is there.
     pub(crate) fn client(&self) -> Option<Client> {
         self.node.read().as_ref().map(|(client, _)| client.clone())
+    }
+
+    /// The exporters of the node, once it is there.
+    pub(crate) fn exporters(&self) -> Option<Exporters> {
+        self.exporters.read().clone()
     }
 
     pub(crate) fn read_model(&self) -> Option<Arc<ReadModel>> {
@@ -205,6 +211,7 @@ fn router(managed: Arc<Managed>) -> Router {
         .route("/actuator/clock/pin", axum::routing::post(clock_pin))
         .route("/actuator/clock/add", axum::routing::post(clock_add))
         .route("/actuator/cluster/purge", axum::routing::post(purge::purge))
+        .route("/actuator/exporting/{operation}", axum::routing::post(exporting::change))
         .route("/cluster/feature-level", get(feature_level::show).post(feature_level::raise))
         .route("/actuator/jobstreams", get(job_streams))
         .route("/actuator/jobstreams/{side}", get(job_streams_of))
@@ -281,6 +288,8 @@ fn exporter_state(state: &ExporterState) -> &'static str {
     match state {
         ExporterState::Opening => "OPENING",
         ExporterState::Exporting => "EXPORTING",
+        ExporterState::Paused => "PAUSED",
+        ExporterState::SoftPaused => "SOFT_PAUSED",
         ExporterState::Failing(_) => "FAILING",
         ExporterState::Stuck(_) => "STUCK",
         ExporterState::Closed => "CLOSED",

@@ -505,6 +505,37 @@ fn an_exporter_that_fails_is_seen() {
     });
 }
 
+#[test]
+fn exporting_is_paused_and_resumed_under_the_paths_of_the_reference() {
+    let data = tempfile::tempdir().unwrap();
+    let file = data.path().join("osmia.yaml");
+    let records = data.path().join("records.jsonl");
+    std::fs::write(&file, format!("exporters:\n  file:\n    type: json-lines\n    path: {}\n", records.display()))
+        .unwrap();
+    let flags = ["--config", file.to_str().unwrap()];
+    let server = Server::start(&data.path().join("data"), &flags);
+    let is_in = |server: &Server, state: &str| {
+        let health = json(&server.http("GET", "/actuator/health", "").1);
+        health["components"]["exporters"]["details"]["file"]["details"]["state"] == state
+    };
+    eventually(|| is_in(&server, "EXPORTING"));
+    for (path, state, number) in
+        [("pause?soft=true", "SOFT_PAUSED", 2), ("resume", "EXPORTING", 0), ("pause", "PAUSED", 1)]
+    {
+        assert_eq!(server.http("POST", &format!("/actuator/exporting/{path}"), ""), (204, String::new()));
+        eventually(|| is_in(&server, state));
+        let metric = format!("zeebe_exporter_state{{exporter=\"file\",partition=\"1\"}} {number}");
+        eventually(|| server.http("GET", "/metrics", "").1.contains(&metric));
+    }
+    assert_eq!(server.http("POST", "/actuator/exporting/stop", "").0, 404);
+    assert_eq!(server.http("POST", "/actuator/exporting/pause?soft=perhaps", "").0, 400);
+    drop(server);
+    let server = Server::start(&data.path().join("data"), &flags);
+    eventually(|| is_in(&server, "PAUSED"));
+    assert_eq!(server.http("POST", "/actuator/exporting/resume?soft=false", "").0, 204);
+    eventually(|| is_in(&server, "EXPORTING"));
+}
+
 /// A node with an exporter that has done some work of each kind.
 async fn after_some_work() -> (Server, tempfile::TempDir) {
     let data = tempfile::tempdir().unwrap();

@@ -54,6 +54,11 @@ impl Exporter for ReadModelExporter {
         Ok(())
     }
 
+    /// Searches would find nothing new.
+    fn stops_when_paused(&self) -> bool {
+        false
+    }
+
     fn partition(&self, partition: PartitionId) -> Box<dyn PartitionExporter> {
         Box::new(PartitionConsumer {
             partition,

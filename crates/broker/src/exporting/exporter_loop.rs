@@ -196,7 +196,10 @@ impl ExporterLoop {
     /// there is more to do at once.
     pub fn turn(&mut self, now: Duration, clock: Timestamp) -> bool {
         let mut more = false;
-        if !self.retry.is_waiting(now) {
+        if self.progress.is_paused() {
+            // What it has taken goes on its way. Nothing more comes to it, and what it failed with is past.
+            self.retry = Retry::new();
+        } else if !self.retry.is_waiting(now) {
             let result = self.open().and_then(|()| match self.living {
                 Some(_) => self.tell_some(now),
                 None => self.export_some(now, clock),
@@ -382,6 +385,9 @@ impl ExporterLoop {
         let mut state = progress.state.lock();
         let failed_before = matches!(*state, ExporterState::Failing(_));
         match failure {
+            None if progress.is_paused() => *state = ExporterState::Paused,
+            // Before it was opened nobody knows whether its target is there.
+            None if self.reader.is_none() => *state = ExporterState::Opening,
             None if *state == ExporterState::Exporting => {}
             None => {
                 if failed_before {
@@ -415,7 +421,7 @@ impl ExporterLoop {
 
     /// Exports what is left, as long as that works and `goes_on` says so, and closes the target.
     pub fn close(&mut self, now: impl Fn() -> Duration, clock: Timestamp, goes_on: impl Fn() -> bool) {
-        let mut more = self.reader.is_some();
+        let mut more = self.reader.is_some() && !self.progress.is_paused();
         while more && goes_on() {
             more = self.turn(now(), clock);
         }

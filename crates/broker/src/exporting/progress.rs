@@ -9,6 +9,7 @@ use exporters::{Controller, Kept};
 use parking_lot::Mutex;
 use protocol::{PartitionId, RecordPlace, Timestamp};
 
+use super::pause::{Pause, PauseSwitch};
 use crate::metrics::ExporterMetrics;
 use crate::record_log::{Gap, RecordLog};
 
@@ -22,6 +23,10 @@ pub enum ExporterState {
     Opening,
     /// It takes records.
     Exporting,
+    /// It gets no records, because an operator paused exporting.
+    Paused,
+    /// It takes records, and they are kept although it has acknowledged them, because an operator paused exporting softly.
+    SoftPaused,
     /// It failed and is tried again; the sentence says why.
     Failing(String),
     /// It does not come back from a call; the sentence says from which.
@@ -35,7 +40,11 @@ impl ExporterState {
     pub fn trouble(&self) -> Option<&str> {
         match self {
             ExporterState::Failing(reason) | ExporterState::Stuck(reason) => Some(reason),
-            ExporterState::Opening | ExporterState::Exporting | ExporterState::Closed => None,
+            ExporterState::Opening
+            | ExporterState::Exporting
+            | ExporterState::Paused
+            | ExporterState::SoftPaused
+            | ExporterState::Closed => None,
         }
     }
 }
@@ -137,6 +146,10 @@ pub struct ExporterProgress {
     stuck: Mutex<Option<(Call, Duration)>>,
     missing_records: AtomicU64,
     gap: Mutex<Option<(Gap, String)>>,
+    /// Whether exporting is paused.
+    pause: Option<Arc<PauseSwitch>>,
+    /// Whether the exporter stops then.
+    stops_when_paused: bool,
     pub(super) metrics: ExporterMetrics,
 }
 
@@ -166,9 +179,31 @@ impl ExporterProgress {
             stuck: Mutex::new(None),
             missing_records: AtomicU64::new(0),
             gap: Mutex::new(None),
+            pause: None,
+            stops_when_paused: false,
             metrics: ExporterMetrics::new(name, log.partition()),
             log,
         }
+    }
+
+    /// An operator may pause exporting, for which the exporter stops or not.
+    pub fn with_pause(mut self, pause: Arc<PauseSwitch>, stops_when_paused: bool) -> Self {
+        (self.pause, self.stops_when_paused) = (Some(pause), stops_when_paused);
+        self
+    }
+
+    fn pause(&self) -> Pause {
+        self.pause.as_ref().map_or(Pause::None, |pause| pause.get())
+    }
+
+    /// Whether it gets no records, because an operator paused exporting.
+    pub fn is_paused(&self) -> bool {
+        self.stops_when_paused && self.pause() == Pause::Hard
+    }
+
+    /// Whether its records are kept, because an operator paused exporting.
+    pub fn is_held_back(&self) -> bool {
+        self.is_paused() || self.pause() == Pause::Soft
     }
 
     /// The exporter's name in the configuration.
@@ -199,6 +234,11 @@ impl ExporterProgress {
     /// The place up to which the exporter needs no record again.
     pub fn acknowledged(&self) -> RecordPlace {
         self.controller.acknowledged()
+    }
+
+    /// The place behind which records are kept for it: in a soft pause, also those that it has acknowledged.
+    pub fn kept_from(&self) -> RecordPlace {
+        if self.pause() == Pause::Soft { self.saved() } else { self.acknowledged() }
     }
 
     /// The place up to which nothing is needed again, whatever happens: a restart would go on behind it. What lies before may be
@@ -302,9 +342,13 @@ impl ExporterProgress {
         let stuck = self.stuck.lock().map(|(call, since)| {
             ExporterState::Stuck(format!("It has not come back from {} for {} s.", call.name(), since.as_secs()))
         });
+        let state = || match self.state.lock().clone() {
+            ExporterState::Exporting if self.pause() == Pause::Soft => ExporterState::SoftPaused,
+            state => state,
+        };
         ExporterPosition {
             partition: self.partition(),
-            state: stuck.unwrap_or_else(|| self.state.lock().clone()),
+            state: stuck.unwrap_or_else(state),
             exported: self.exported.load(Ordering::Relaxed),
             acknowledged: acknowledged.position,
             last: last.position,
@@ -321,6 +365,6 @@ impl ExporterProgress {
         let position = self.position(now);
         let lag = Duration::from_millis(position.lag_milliseconds);
         self.metrics.positions(position.exported, position.acknowledged, position.lag_records, lag);
-        self.metrics.state(position.state.trouble().is_some());
+        self.metrics.state(&position.state);
     }
 }

@@ -14,7 +14,9 @@ use super::threads::{Stage, Threads};
 use crate::applying::Guard;
 use crate::data_directory::DataDirectory;
 use crate::entrance::Entrance;
-use crate::exporting::{Configured, ExporterLoop, ExporterProgress, ExporterThread, Keeper, PositionsFile, Progresses};
+use crate::exporting::{
+    Configured, ExporterLoop, ExporterProgress, ExporterThread, Keeper, PauseSwitch, PositionsFile, Progresses,
+};
 use crate::flow_control::{FlowControlOptions, Limiter};
 use crate::held::Held;
 use crate::inbox::{Addition, Inbound, Work};
@@ -43,6 +45,8 @@ pub(super) struct Host {
     pub records: RecordLogs,
     pub exporters: Vec<HostedExporter>,
     pub progresses: Progresses,
+    /// Whether exporting is paused.
+    pub pause: Arc<PauseSwitch>,
     /// Closed to stop the exporters.
     pub stop_exporters: Receiver<()>,
     /// Every thread of an exporter has one. Dropped before the node waits for them.
@@ -50,6 +54,10 @@ pub(super) struct Host {
     pub partition_options: PartitionOptions,
     pub started: Instant,
 }
+
+/// What operators must know of an exporter without positions.
+const POSITIONS_LOST: &str = "Its positions were damaged when the node started, so it got again all records that were there, and \
+                              numbers of its own (`sequence`) began from 1 again.";
 
 /// An exporter of the configuration, for the partitions that come.
 pub(super) struct HostedExporter {
@@ -67,10 +75,12 @@ pub(super) fn hosted_exporters(
     directory: &DataDirectory,
     options: &NodeOptions,
     configured: Vec<Configured>,
+    pause: &Arc<PauseSwitch>,
 ) -> Result<Vec<HostedExporter>, StartError> {
     let hosted = |(name, (exporter, filter)): (&String, Configured)| {
         let (file, kept) = PositionsFile::open(directory.paths.exporter_positions(name))?;
-        Ok(HostedExporter { name: name.clone(), exporter, filter, keeper: Arc::new(Keeper::new(file, kept)) })
+        let keeper = Keeper::new(file, kept).with_pause(pause.clone());
+        Ok(HostedExporter { name: name.clone(), exporter, filter, keeper: Arc::new(keeper) })
     };
     options.exporters.iter().map(|configuration| &configuration.name).zip(configured).map(hosted).collect()
 }
@@ -193,7 +203,12 @@ impl Host {
                 let _ = call.try_send(());
             };
             let kept = keeper.kept(partition);
-            let progress = Arc::new(ExporterProgress::new(name, kept, opened.records.clone(), now, wake));
+            let progress = ExporterProgress::new(name, kept, opened.records.clone(), now, wake)
+                .with_pause(self.pause.clone(), exporter.stops_when_paused());
+            if keeper.is_lost() {
+                progress.controller().set_remark(Some(POSITIONS_LOST.to_owned()));
+            }
+            let progress = Arc::new(progress);
             progresses.push(progress.clone());
             let exporter = ExporterLoop::new(exporter.partition(partition), filter.clone(), progress, keeper.clone())
                 .with_state(opened.engine.store().handle());

@@ -126,7 +126,7 @@ const GAUGES: &[(&str, &str)] = &[
     ),
     ("zeebe_exporter_last_exported_position", "Position of the last record handed to an exporter."),
     ("zeebe_exporter_last_updated_exported_position", "Position up to which an exporter needs no record again."),
-    ("zeebe_exporter_state", "0 while an exporter is not paused, which it never is here."),
+    ("zeebe_exporter_state", "1 while an exporter is paused, 2 while it is paused softly, 0 otherwise."),
     ("zeebe_gateway_job_stream_clients", "Clients with open job streams."),
     (
         "zeebe_gateway_job_stream_servers",
