@@ -80,11 +80,16 @@ fn is_up(component: &Value) -> bool {
     component["status"] == "UP"
 }
 
+/// An exporter that is paused is well, and holds back records.
+fn is_paused(component: &Value) -> bool {
+    component["details"]["state"].as_str().is_some_and(|state| state.ends_with("PAUSED"))
+}
+
 /// A line for each part that is not well, with what it says about that.
 fn troubles(answer: &Value) -> String {
     let mut lines = String::new();
     let mut tell = |name: &str, component: &Value| {
-        if !component.is_null() && !is_up(component) {
+        if !component.is_null() && (!is_up(component) || is_paused(component)) {
             let message = component["details"]["message"].as_str().unwrap_or("no more is known");
             // Writing to a text cannot fail.
             let _ = write!(lines, "\n{name}: {message}");
@@ -115,12 +120,16 @@ mod tests {
     fn each_part_that_is_not_well_has_a_line() {
         let down = |message: &str| json!({ "status": "DOWN", "details": { "message": message } });
         let up = json!({ "status": "UP" });
+        let paused = json!({ "status": "UP", "details": { "state": "SOFT_PAUSED", "message": "kept" } });
         let answer = json!({ "status": "DOWN", "components": {
             "diskSpace": down("almost full"),
-            "exporters": { "status": "DOWN", "details": { "a": down("refused"), "b": up } },
+            "exporters": { "status": "DOWN", "details": { "a": down("refused"), "b": up, "c": paused } },
             "partitions": { "status": "DOWN", "details": { "partition1": up, "partition2": { "status": "DOWN" } } }, "readiness": up,
         }});
-        assert_eq!(troubles(&answer), "\ndiskSpace: almost full\nexporter a: refused\npartition2: no more is known");
+        assert_eq!(
+            troubles(&answer),
+            "\ndiskSpace: almost full\nexporter a: refused\nexporter c: kept\npartition2: no more is known"
+        );
         assert_eq!(troubles(&json!({ "components": { "diskSpace": null, "readiness": { "status": "DOWN" } } })), "");
     }
 }

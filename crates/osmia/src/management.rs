@@ -268,7 +268,7 @@ fn exporters_health(exporters: &[ExporterStatus]) -> Value {
             let partitions: serde_json::Map<String, Value> =
                 noted.map(|of| (of.partition.to_string(), exporter_partition(of))).collect();
             let details = json!({
-                "state": exporter_state(&state), "message": state.trouble(), "lagRecords": lag, "missingRecords": missing,
+                "state": exporter_state(&state), "message": message(&state), "lagRecords": lag, "missingRecords": missing,
                 "partitions": partitions,
             });
             (exporter.name.clone(), json!({ "status": status(is_up(exporter)), "details": details }))
@@ -282,6 +282,19 @@ fn exporter_partition(of: &ExporterPosition) -> Value {
         "state": exporter_state(&of.state), "message": of.state.trouble(), "lagRecords": of.lag_records,
         "missingRecords": of.missing_records, "gap": of.gap, "remark": of.remark,
     })
+}
+
+/// What an operator must know of a state.
+fn message(state: &ExporterState) -> Option<&str> {
+    match state {
+        ExporterState::Paused => Some(
+            "Exporting is paused, and records are kept meanwhile. POST /actuator/exporting/resume on this port ends that.",
+        ),
+        ExporterState::SoftPaused => Some(
+            "Exporting is paused softly: records are exported and kept. POST /actuator/exporting/resume on this port ends that.",
+        ),
+        state => state.trouble(),
+    }
 }
 
 fn exporter_state(state: &ExporterState) -> &'static str {

@@ -171,6 +171,19 @@ const HISTOGRAMS: &[(&str, &str)] = &[
     ("http_server_requests_seconds", "Time from a request of the REST API to its answer, by method, path and status."),
     ("osmia_checkpoint_freeze_pause_seconds", "Time that the beginning of a checkpoint stopped a partition."),
     ("osmia_checkpoint_release_pause_seconds", "Time that the end of a checkpoint stopped a partition."),
+    (
+        "osmia_elasticsearch_exporter_answered_to_searchable_seconds",
+        "Time from the answer to a bulk until a search finds a document of it, of a bulk every ten seconds.",
+    ),
+    (
+        "osmia_elasticsearch_exporter_record_to_sent_seconds",
+        "Time from the oldest record of a bulk until the bulk is sent.",
+    ),
+    ("osmia_elasticsearch_exporter_sent_to_answered_seconds", "Time from a request with a bulk until its answer."),
+    (
+        "osmia_elasticsearch_exporter_took_seconds",
+        "Time that Elasticsearch or OpenSearch says that it worked for a request with a bulk.",
+    ),
     ("zeebe_elasticsearch_exporter_bulk_size", "Records of a bulk that was sent to Elasticsearch or OpenSearch."),
     (
         "zeebe_elasticsearch_exporter_flush_duration_seconds",
