@@ -202,6 +202,8 @@ fn configured(kind: &str, url: &str, directory: &Path) -> Box<dyn Exporter> {
     let arguments = json!({
         "url": url, "requestTimeoutMs": 3_000, "bulk": { "size": 250, "delay": "50ms", "inFlight": 3 },
         "index": { "error": true, "numberOfShards": 1, "numberOfReplicas": 0 },
+        // All errors are refused here.
+        "rejected": { "stopWhenMany": false },
     });
     let Value::Object(arguments) = arguments else { unreachable!() };
     let class = if kind == "elasticsearch" { "io.camunda.zeebe.exporter.ElasticsearchExporter" } else { "Opensearch" };
@@ -239,7 +241,12 @@ fn open(exporter: &Mutex<Box<dyn Exporter>>, partition: u16, kept: Kept) -> (Box
         metadata: kept.metadata,
         controller: controller.clone(),
     };
-    consumer.open(opening).expect("it needs nobody for that");
+    // The server may be down.
+    let begin = Instant::now();
+    while let Err(trouble) = consumer.open(opening.clone()) {
+        assert!(begin.elapsed() < PATIENCE, "it is never there: {trouble}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
     (consumer, controller)
 }
 
