@@ -1,5 +1,7 @@
 //! The data directory: who may use it, and what is in it.
 
+mod replaced;
+
 use std::collections::hash_map::RandomState;
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::hash::{BuildHasher, Hasher};
@@ -14,6 +16,8 @@ use protocol::PartitionId;
 use crate::applying;
 use crate::disk::{Disk, DiskView, FULL_BYTES};
 use crate::options::NodeOptions;
+
+pub(crate) use replaced::{replace_atomically, write_atomically};
 
 /// Version of the layout of the data directory.
 pub(crate) const FORMAT: u32 = 1;
@@ -583,29 +587,6 @@ fn read_starts(directory: &Path) -> u64 {
         path.display()
     );
     0
-}
-
-/// Replaces a file so that a crash leaves the old or the new content.
-pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), DataDirectoryError> {
-    replace_atomically(path, None, content)
-}
-
-/// The same. The old content gets another name, if one is given: after a crash it may be there under that name alone.
-pub(crate) fn replace_atomically(path: &Path, old: Option<&Path>, content: &[u8]) -> Result<(), DataDirectoryError> {
-    let directory = path.parent().unwrap_or(Path::new("."));
-    let temporary = path.with_extension("new");
-    let write = || {
-        let mut file = File::options().write(true).create(true).truncate(true).mode(PRIVATE_FILE).open(&temporary)?;
-        file.write_all(content)?;
-        file.sync_data()?;
-        match old.map_or(Ok(()), |old| std::fs::rename(path, old)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        std::fs::rename(&temporary, path)?;
-        File::open(directory)?.sync_all()
-    };
-    write().map_err(failed("write", path))
 }
 
 #[cfg(test)]

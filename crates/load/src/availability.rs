@@ -2,6 +2,7 @@
 //! search by key and a search by filter find them.
 
 mod searches;
+mod together;
 
 use std::fmt::{self, Formatter};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,7 @@ use crate::options::AvailabilityOptions;
 use crate::report::{quantile_row, row};
 use crate::schedule::Timeline;
 use searches::Searches;
+use together::Together;
 
 /// Instances that are looked for at once; samples beyond are counted and left out.
 const WANTED_MAX: u32 = 256;
@@ -34,6 +36,7 @@ pub(crate) struct Availability(Arc<Shared>);
 struct Shared {
     timeline: Timeline,
     searches: Searches,
+    together: Together,
     samples_per_second: f64,
     give_up_after: Duration,
     /// One instance of so many is looked for; none when it is zero.
@@ -127,6 +130,7 @@ impl Availability {
         Availability(Arc::new(Shared {
             timeline,
             searches: Searches::new(options, request_timeout),
+            together: Together::default(),
             samples_per_second: options.samples_per_second,
             give_up_after: options.give_up_after,
             one_of: AtomicU64::new(0),
@@ -180,6 +184,9 @@ impl Availability {
 
     /// Searches again and again, and returns when it was found.
     async fn until_found(&self, acknowledged: Duration, wanted: Wanted, by: By) -> Option<Duration> {
+        if self.0.searches.are_made_together() {
+            return self.found_with_others(acknowledged, wanted, by).await;
+        }
         loop {
             let result = match by {
                 By::Key => self.0.searches.by_key(wanted.key).await,

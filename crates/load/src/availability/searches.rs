@@ -1,11 +1,14 @@
 //! The searches of a gateway, and of Elasticsearch and OpenSearch behind an exporter.
 
 use std::fmt::{self, Display, Formatter};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::json;
 use tonic::{Code, Status};
 
+use super::{By, Wanted};
 use crate::model::{TAG, Tag};
 use crate::options::{AvailabilityOptions, Database, RestOptions};
 use crate::rest::Rest;
@@ -30,32 +33,28 @@ struct Item {
     process_instance_key: String,
 }
 
-/// What Elasticsearch or OpenSearch found.
-#[derive(Deserialize)]
+/// What Elasticsearch or OpenSearch found; nothing as long as there is no index.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Answer {
-    hits: Hits,
+    aggregations: Aggregations,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Aggregations {
+    found: Buckets,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Buckets {
+    buckets: Vec<Bucket>,
 }
 
 #[derive(Deserialize)]
-struct Hits {
-    hits: Vec<Hit>,
-}
-
-#[derive(Deserialize)]
-struct Hit {
-    #[serde(rename = "_source")]
-    source: Document,
-}
-
-#[derive(Deserialize)]
-struct Document {
-    value: Value,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Value {
-    process_instance_key: i64,
+struct Bucket {
+    key: i64,
 }
 
 impl Searches {
@@ -69,8 +68,13 @@ impl Searches {
         }
     }
 
+    /// Whether one search looks for all that is wanted.
+    pub(super) fn are_made_together(&self) -> bool {
+        self.database == Database::Elasticsearch
+    }
+
     /// How soon a search that found nothing may come again. Elasticsearch shows nothing new between its refreshes, and a thousand
-    /// searches a second are work of which what is measured would become longer.
+    /// searches a second are work by which what is measured would become longer.
     pub(super) fn shortest_pause(&self) -> Duration {
         match self.database {
             Database::ReadModel => Duration::from_millis(1),
@@ -79,49 +83,46 @@ impl Searches {
     }
 
     pub(super) async fn by_key(&self, key: i64) -> Result<bool, Status> {
-        match self.database {
-            Database::ReadModel => {
-                match self.rest.get(&format!("/v2/process-instances/{key}"), self.request_timeout).await {
-                    Ok(_) => Ok(true),
-                    Err(status) if status.code() == Code::NotFound => Ok(false),
-                    Err(status) => Err(status),
-                }
-            }
-            Database::Elasticsearch => {
-                let filter = format!(r#"{{"term":{{"value.processInstanceKey":{key}}}}}"#);
-                self.documents("process-instance", &filter, key).await
-            }
+        match self.rest.get(&format!("/v2/process-instances/{key}"), self.request_timeout).await {
+            Ok(_) => Ok(true),
+            Err(status) if status.code() == Code::NotFound => Ok(false),
+            Err(status) => Err(status),
         }
     }
 
     pub(super) async fn by_filter(&self, process_id: &str, tag: Tag, key: i64) -> Result<bool, Status> {
-        match self.database {
-            Database::ReadModel => {
-                let body = format!(
-                    r#"{{"filter":{{"processDefinitionId":"{process_id}","variables":[{{"name":"{TAG}","value":"\"{tag}\""}}]}},"page":{{"limit":2}}}}"#
-                );
-                let answer = self.rest.post("/v2/process-instances/search", body, self.request_timeout).await?;
-                let page: Page = read(&answer)?;
-                expect_one(page.items.iter().map(|item| item.process_instance_key.parse().unwrap_or(-1)), key)
-            }
-            Database::Elasticsearch => {
-                let filter = format!(
-                    r#"{{"term":{{"value.bpmnProcessId":"{process_id}"}}}},{{"term":{{"value.name":"{TAG}"}}}},{{"term":{{"value.value":"\"{tag}\""}}}}"#
-                );
-                self.documents("variable", &filter, key).await
-            }
-        }
+        let body = format!(
+            r#"{{"filter":{{"processDefinitionId":"{process_id}","variables":[{{"name":"{TAG}","value":"\"{tag}\""}}]}},"page":{{"limit":2}}}}"#
+        );
+        let answer = self.rest.post("/v2/process-instances/search", body, self.request_timeout).await?;
+        let page: Page = read(&answer)?;
+        expect_one(page.items.iter().map(|item| item.process_instance_key.parse().unwrap_or(-1)), key)
     }
 
-    /// Whether there is a record of this instance among those of a value type that match.
-    async fn documents(&self, value_type: &str, filter: &str, key: i64) -> Result<bool, Status> {
-        let body = format!(
-            r#"{{"size":2,"track_total_hits":false,"_source":["value.processInstanceKey"],"query":{{"bool":{{"filter":[{filter}]}}}}}}"#
-        );
+    /// The keys of those wanted instances of which Elasticsearch or OpenSearch finds a record.
+    pub(super) async fn all(&self, by: By, process_ids: &[Arc<str>], wanted: &[Wanted]) -> Result<Vec<i64>, Status> {
+        let (value_type, filter) = match by {
+            By::Key => {
+                let keys: Vec<i64> = wanted.iter().map(|wanted| wanted.key).collect();
+                ("process-instance", json!([{ "terms": { "value.processInstanceKey": keys } }]))
+            }
+            By::Filter => {
+                let tags: Vec<String> = wanted.iter().map(|wanted| format!("\"{}\"", wanted.tag)).collect();
+                let filter = json!([
+                    { "terms": { "value.bpmnProcessId": process_ids.iter().map(|id| &**id).collect::<Vec<_>>() } },
+                    { "term": { "value.name": TAG } },
+                    { "terms": { "value.value": tags } },
+                ]);
+                ("variable", filter)
+            }
+        };
+        let body = json!({
+            "size": 0, "track_total_hits": false, "query": { "bool": { "filter": filter } },
+            "aggs": { "found": { "terms": { "field": "value.processInstanceKey", "size": wanted.len() } } },
+        });
         let path = format!("/*_{value_type}_*/_search");
-        let answer: Answer = read(&self.rest.post(&path, body, self.request_timeout).await?)?;
-        let keys = answer.hits.hits.iter().map(|hit| hit.source.value.process_instance_key);
-        expect_one(keys, key)
+        let answer: Answer = read(&self.rest.post(&path, body.to_string(), self.request_timeout).await?)?;
+        Ok(answer.aggregations.found.buckets.into_iter().map(|bucket| bucket.key).collect())
     }
 }
 

@@ -72,7 +72,7 @@ async fn a_search_that_finds_another_instance_has_found_nothing() {
     let (report, _) = run(Profile::OneTask, Database::Elasticsearch, faults, Duration::from_millis(1)).await;
     let found = availability(&report);
     assert_eq!(found.sum.by_key.count, 0);
-    assert!(found.lost == 0 || found.failures.to_string().contains("DATA_LOSS (a search for instance "), "{found:?}");
+    assert!(found.lost == 0 || found.failures.to_string().contains("DATA_LOSS (a search for "), "{found:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -90,25 +90,33 @@ impl FakeSearch {
             let tag: String = serde_json::from_str(variable["value"].as_str().expect("text")).expect("JSON");
             self.find(body, self.gateway.instance(&tag))
         } else {
-            let filter = body_read["query"]["bool"]["filter"].as_array().expect("terms");
-            let terms = |name: &str| filter.iter().find_map(|term| term["term"].get(name).cloned());
-            let key = match path {
-                "/*_process-instance_*/_search" => {
-                    terms("value.processInstanceKey").map(|key| key.as_i64().expect("a key"))
-                }
-                "/*_variable_*/_search" => {
-                    let tag = terms("value.value").expect("a value");
-                    let tag: String = serde_json::from_str(tag.as_str().expect("text")).expect("JSON");
-                    self.gateway.instance(&tag)
-                }
-                other => panic!("nothing is at {other}"),
-            };
-            let found = self.find(&format!("{path} {body}"), key);
-            let hits = found.map(|key| format!(r#"{{"_source":{{"value":{{"processInstanceKey":{key}}}}}}}"#));
-            return (200, format!(r#"{{"hits":{{"hits":[{}]}}}}"#, hits.unwrap_or_default()));
+            return (200, self.found_together(path, &body_read));
         };
         let items = found.map(|key| format!(r#"{{"processInstanceKey":"{key}"}}"#));
         (200, format!(r#"{{"items":[{}],"page":{{}}}}"#, items.unwrap_or_default()))
+    }
+
+    /// Elasticsearch is asked for all instances that are wanted, and names each one of which it has a record.
+    fn found_together(&self, path: &str, body: &Value) -> String {
+        let filter = body["query"]["bool"]["filter"].as_array().expect("terms");
+        let terms = |name: &str| {
+            let terms = filter.iter().find_map(|term| term["terms"].get(name)).expect("it is asked for");
+            terms.as_array().expect("a list").clone()
+        };
+        let wanted: Vec<Option<i64>> = match path {
+            "/*_process-instance_*/_search" => {
+                terms("value.processInstanceKey").iter().map(|key| Some(key.as_i64().expect("a key"))).collect()
+            }
+            "/*_variable_*/_search" => {
+                assert!(terms("value.bpmnProcessId").iter().all(Value::is_string), "{body}");
+                let tag = |tag: &Value| serde_json::from_str::<String>(tag.as_str().expect("text")).expect("JSON");
+                terms("value.value").iter().map(|value| self.gateway.instance(&tag(value))).collect()
+            }
+            other => panic!("nothing is at {other}"),
+        };
+        let found = wanted.into_iter().filter_map(|key| self.find(&format!("{path} {key:?}"), key));
+        let buckets: Vec<String> = found.map(|key| format!(r#"{{"key":{key},"doc_count":1}}"#)).collect();
+        format!(r#"{{"hits":{{"hits":[]}},"aggregations":{{"found":{{"buckets":[{}]}}}}}}"#, buckets.join(","))
     }
 
     /// What this search finds now of an instance that exists.
