@@ -20,7 +20,7 @@ pub use suspect::{CommandReport, Entry, Suspect};
 
 use crate::applying::{self, REFUSED_MAX, RefusedCommands};
 use crate::data_directory::{self, DataDirectoryError, OfflineDirectory, Paths};
-use crate::exporting::PositionsFile;
+use crate::exporting::{Pause, PauseSwitch, PositionsFile};
 use crate::record_log;
 use crate::replication_loop::group_of;
 use crate::restored;
@@ -58,6 +58,8 @@ pub struct Report {
     pub partitions: Vec<PartitionReport>,
     /// The exporters by name.
     pub exporters: Vec<ExporterReport>,
+    /// Whether exporting is paused. The error says why that cannot be read; the node takes it for a pause.
+    pub pause: Result<Pause, String>,
     /// The incarnation that a restore noted for the partitions, if one did. The error says why the note cannot be read.
     pub restored: Result<Option<u64>, String>,
 }
@@ -240,6 +242,7 @@ pub fn examine(path: &Path) -> Result<Report, DoctorError> {
         log_problem: patient.log().err(),
         partitions: patient.partitions().map(|id| patient.examine(id)).collect(),
         exporters: exporters(&patient.paths().exporters()),
+        pause: PauseSwitch::read(&patient.paths().exporting_pause()),
         restored: restored::read(patient.paths().directory()).map_err(|error| error.to_string()),
     })
 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use broker::Pause;
 use broker::doctor::{
     self, Checkpoint, LogRange, PartitionReport, Refusal, RefusedCommand, Report, SegmentsRange, Suspect,
 };
@@ -152,11 +153,13 @@ fn problems(report: &Report) -> usize {
     };
     let exporters = report.exporters.iter().filter(|exporter| exporter.positions.is_err()).count();
     let of_all = usize::from(report.log_problem.is_some()) + usize::from(report.restored.is_err());
+    let of_all = of_all + usize::from(report.pause.is_err());
     of_all + exporters + report.partitions.iter().map(of_partition).sum::<usize>()
 }
 
 fn report_text(report: &Report) -> String {
-    let Report { directory, format, node, cluster_id, starts, log_problem, partitions, exporters, restored } = report;
+    let Report { directory, format, node, cluster_id, starts, log_problem, partitions, exporters, pause, restored } =
+        report;
     let mut text = format!(
         "data directory {}: format {format}, node {node}, {} partition(s), cluster {cluster_id}, started {starts} time(s)\n",
         directory.display(),
@@ -182,6 +185,12 @@ fn report_text(report: &Report) -> String {
             format!("acknowledged {}", each.collect::<Vec<_>>().join(", "))
         });
         text.push_str(&format!("exporter {}: {positions}\n", exporter.name));
+    }
+    match pause {
+        Ok(Pause::None) => {}
+        Ok(Pause::Hard) => text.push_str("exporting: paused\n"),
+        Ok(Pause::Soft) => text.push_str("exporting: paused softly\n"),
+        Err(problem) => text.push_str(&format!("exporting: the node takes it for paused, because {problem}\n")),
     }
     text
 }
@@ -284,7 +293,8 @@ fn shortened(value: &str) -> String {
 }
 
 fn report_json(report: &Report) -> Value {
-    let Report { directory, format, node, cluster_id, starts, log_problem, partitions, exporters, restored } = report;
+    let Report { directory, format, node, cluster_id, starts, log_problem, partitions, exporters, pause, restored } =
+        report;
     let exporters = exporters.iter().map(|exporter| {
         let positions = found(&exporter.positions, |positions| {
             let place = |(partition, place): (&PartitionId, &RecordPlace)| {
@@ -307,6 +317,11 @@ fn report_json(report: &Report) -> Value {
         "restored": found(restored, |noted| noted.map(|incarnation| json!({ "incarnation": incarnation })).unwrap_or_default()),
         "partitions": partitions.iter().map(partition_json).collect::<Vec<_>>(),
         "exporters": exporters.collect::<serde_json::Map<_, _>>(),
+        "exporting": found(pause, |pause| match pause {
+            Pause::None => json!("EXPORTING"),
+            Pause::Hard => json!("PAUSED"),
+            Pause::Soft => json!("SOFT_PAUSED"),
+        }),
     })
 }
 

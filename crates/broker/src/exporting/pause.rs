@@ -1,7 +1,7 @@
 //! Whether exporting is paused, which an operator says on the management port, and a restart remembers.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
@@ -43,26 +43,31 @@ impl PauseSwitch {
     /// # Errors
     /// When the file system refuses, or a later version wrote the file.
     pub fn open(path: PathBuf) -> Result<Self, DataDirectoryError> {
-        let pause = match std::fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Pause::None,
-            Err(source) => return Err(DataDirectoryError::Io { action: "read", path, source }),
-            Ok(content) => match read(&content) {
-                Ok(pause) => pause,
-                Err(Problem::Version(problem)) => return Err(DataDirectoryError::Positions { path, problem }),
-                Err(Problem::Damage(problem)) => {
-                    tracing::error!(
-                        file = %path.display(), problem,
-                        "whether exporting is paused cannot be read, so it is paused; \
-                         POST /actuator/exporting/resume on the management port ends that"
-                    );
-                    Pause::Hard
-                }
-            },
+        let pause = match look(&path) {
+            Ok(pause) => pause,
+            Err(Problem::Unreadable(source)) => return Err(DataDirectoryError::Io { action: "read", path, source }),
+            Err(Problem::Version(problem)) => return Err(DataDirectoryError::Positions { path, problem }),
+            Err(Problem::Damage(problem)) => {
+                tracing::error!(
+                    file = %path.display(), problem,
+                    "whether exporting is paused cannot be read, so it is paused; \
+                     POST /actuator/exporting/resume on the management port ends that"
+                );
+                Pause::Hard
+            }
         };
         if pause != Pause::None {
             tracing::warn!(?pause, "exporting is paused, as it was when the node stopped");
         }
         Ok(PauseSwitch { path, pause: AtomicU8::new(pause as u8), changing: Mutex::new(()) })
+    }
+
+    /// Reads what is paused without changing anything; the error says what is wrong.
+    pub(crate) fn read(path: &Path) -> Result<Pause, String> {
+        look(path).map_err(|problem| match problem {
+            Problem::Unreadable(problem) => problem.to_string(),
+            Problem::Version(problem) | Problem::Damage(problem) => problem,
+        })
     }
 
     /// What is paused.
@@ -88,11 +93,20 @@ impl PauseSwitch {
 }
 
 enum Problem {
+    Unreadable(io::Error),
     Version(String),
     Damage(String),
 }
 
-fn read(content: &[u8]) -> Result<Pause, Problem> {
+fn look(path: &Path) -> Result<Pause, Problem> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Pause::None),
+        Err(error) => Err(Problem::Unreadable(error)),
+        Ok(content) => parse(&content),
+    }
+}
+
+fn parse(content: &[u8]) -> Result<Pause, Problem> {
     let text = String::from_utf8_lossy(content);
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
