@@ -16,7 +16,7 @@ pub struct SearchFaults {
     pub in_vain: u64,
     /// Never finds the instances whose key is divisible by this; zero is none.
     pub lose_every: i64,
-    /// Finds another instance than it was asked for.
+    /// Finds an instance that nobody asked for.
     pub confuse: bool,
 }
 
@@ -127,7 +127,7 @@ impl FakeSearch {
         let key = key.filter(|_| *made > self.faults.in_vain)?;
         match self.faults.lose_every {
             every if every != 0 && key % every == 0 => None,
-            _ => Some(key + i64::from(self.faults.confuse)),
+            _ => Some(key + (i64::from(self.faults.confuse) << 40)),
         }
     }
 }
