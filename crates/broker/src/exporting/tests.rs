@@ -244,15 +244,16 @@ fn an_exporter_is_flushed_when_it_wants_and_left_alone_when_it_wants_nothing() {
     director.turn(milliseconds(107), 0);
     assert_eq!((told.lock().flushes.as_slice(), acknowledged(&director)), ([milliseconds(107)].as_slice(), 3));
     // What was acknowledged is kept, a second after the last time.
-    assert_eq!(director.deadline(), Some(SECOND));
-    director.save(milliseconds(999));
-    assert_eq!(director.deadline(), Some(SECOND));
-    director.save(SECOND);
+    assert_eq!(director.deadline(), Some(SECOND * 2));
+    director.save(milliseconds(1_999));
+    assert_eq!(director.deadline(), Some(SECOND * 2));
+    director.save(SECOND * 2);
+    director.save(SECOND * 3);
     assert_eq!(director.deadline(), None);
     // Also while more records wait than a turn takes.
     told.lock().delay = Duration::ZERO;
     write(&mut writer, 4..=3 + 2 * TURN_RECORDS as u64);
-    assert!(director.turn(SECOND * 2, 0), "there are more");
+    assert!(director.turn(SECOND * 4, 0), "there are more");
     assert_eq!((told.lock().flushes.len(), acknowledged(&director)), (2, 3 + TURN_RECORDS as u64));
 }
 
