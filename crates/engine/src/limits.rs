@@ -121,9 +121,6 @@ impl Limits {
         business_id_characters_max: 256,
         global_listeners_max: 100,
     };
-
-    /// Those of the test level, which show in records that it has rules of its own.
-    pub(crate) const OF_TEST_LEVEL: Limits = Limits { incident_message_bytes_max: 40, ..Limits::OF_LEVEL_1 };
 }
 
 /// Those of the newest feature level, for tests that change one.

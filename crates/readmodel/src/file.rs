@@ -10,8 +10,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::database::{Database, given};
 use crate::gate::Gate;
-use crate::migration;
-use crate::schema::{APPLICATION_ID, SCHEMA_VERSION, TABLES};
+use crate::migration::Format;
+use crate::schema::APPLICATION_ID;
 use crate::store::{LogLimits, Store};
 
 /// The write-ahead log becomes no shorter than that when it begins anew: one that a long search made long gives its room back.
@@ -49,6 +49,11 @@ pub(crate) fn path_of(directory: &Path, partition: PartitionId) -> PathBuf {
 /// # Errors
 /// When the directory or a new file cannot be written.
 pub(crate) fn open(directory: &Path, partition: PartitionId) -> Result<Store, StoreError> {
+    open_in_format(&Format::PRESENT, directory, partition)
+}
+
+/// As [`open`], in another format.
+pub(crate) fn open_in_format(format: &Format, directory: &Path, partition: PartitionId) -> Result<Store, StoreError> {
     // What is in it is nobody else's business.
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -56,12 +61,12 @@ pub(crate) fn open(directory: &Path, partition: PartitionId) -> Result<Store, St
         .create(directory)
         .map_err(|source| StoreError::Directory { path: directory.to_owned(), source })?;
     let path = path_of(directory, partition);
-    match open_checked(&path, partition) {
+    match open_checked(format, &path, partition) {
         Ok(store) => Ok(store),
         Err(error) if is_passing(&error) => Err(error),
         Err(error) => {
             set_aside(&path, partition, &error.to_string())?;
-            open_checked(&path, partition)
+            open_checked(format, &path, partition)
         }
     }
 }
@@ -73,26 +78,31 @@ pub(crate) fn open(directory: &Path, partition: PartitionId) -> Result<Store, St
 pub(crate) fn open_instead(directory: &Path, partition: PartitionId, damage: &str) -> Result<Store, StoreError> {
     let path = path_of(directory, partition);
     set_aside(&path, partition, damage)?;
-    open_checked(&path, partition)
+    open_checked(&Format::PRESENT, &path, partition)
 }
 
-fn open_checked(path: &Path, partition: PartitionId) -> Result<Store, StoreError> {
+fn open_checked(format: &Format, path: &Path, partition: PartitionId) -> Result<Store, StoreError> {
     let failed = |source| StoreError::Sqlite { path: path.to_owned(), source };
     let connection = Connection::open_with_flags(
         path,
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )
     .map_err(failed)?;
-    prepare(&connection).map_err(failed)?;
+    // What is of another format is not changed, and to prepare it would.
+    connection.busy_timeout(WRITER_PATIENCE).map_err(failed)?;
     let version: i64 = pragma(&connection, "user_version").map_err(failed)?;
     let application: i64 = pragma(&connection, "application_id").map_err(failed)?;
-    if (version, application) == (0, 0) {
-        create(&connection, partition).map_err(failed)?;
-    } else if application == APPLICATION_ID && migration::is_known(version) {
-        migration::migrate(&connection, version).map_err(failed)?;
-    } else {
-        let problem = format!("has the format {application:x}/{version}, and this version has {SCHEMA_VERSION}");
+    let is_new = (version, application) == (0, 0);
+    if !is_new && !(application == APPLICATION_ID && format.is_reached_from(version)) {
+        let (of, present) = (format!("{application:x}/{version}"), format!("{APPLICATION_ID:x}/{}", format.version));
+        let problem = format!("has the format {of}, and this version has {present}");
         return Err(StoreError::Other { path: path.to_owned(), problem });
+    }
+    prepare(&connection).map_err(failed)?;
+    if is_new {
+        create(format, &connection, partition).map_err(failed)?;
+    } else {
+        format.migrate(&connection, version).map_err(failed)?;
     }
     let select = "SELECT partition, incarnation, position, number FROM place";
     let (of, place) = connection
@@ -115,7 +125,6 @@ fn pragma(connection: &Connection, name: &str) -> rusqlite::Result<i64> {
 
 fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     given::register(connection)?;
-    connection.busy_timeout(WRITER_PATIENCE)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.execute_batch(&format!(
         "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
@@ -123,10 +132,11 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
     ))
 }
 
-fn create(connection: &Connection, partition: PartitionId) -> rusqlite::Result<()> {
+fn create(format: &Format, connection: &Connection, partition: PartitionId) -> rusqlite::Result<()> {
+    let Format { tables, version, .. } = format;
     connection.execute_batch(&format!(
-        "BEGIN; {TABLES} INSERT INTO place VALUES (1, {partition}, 0, 0, 0);
-         PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION}; COMMIT;"
+        "BEGIN; {tables} INSERT INTO place VALUES (1, {partition}, 0, 0, 0);
+         PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {version}; COMMIT;"
     ))
 }
 

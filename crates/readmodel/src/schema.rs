@@ -4,11 +4,12 @@
 //! together with its counters. Times are milliseconds since the Unix epoch, kinds are the numbers of
 //! [`enumerations`](crate::enumerations), and keys are those of the engine.
 
-/// The version of the tables. Files of older ones are brought to it (`migration.rs`).
-pub(crate) const SCHEMA_VERSION: i64 = 8;
+/// The version of the tables. Those of older ones are brought to it (`migration.rs`).
+pub(crate) const SCHEMA_VERSION: i64 = 1;
 
-/// Marks the file as a read model, so that no other SQLite file is taken for one.
-pub(crate) const APPLICATION_ID: i64 = 0x4F53_4D52;
+/// Marks the file as a read model, so that no other SQLite file is taken for one. (Development builds before format 1 had another
+/// mark.)
+pub(crate) const APPLICATION_ID: i64 = 0x4F53_4D51;
 
 pub(crate) const TABLES: &str = "
 CREATE TABLE place(
@@ -368,14 +369,14 @@ CREATE TABLE global_listener_event(
 ";
 
 /// The same for PostgreSQL, with a table for what a file says of itself. Texts are ordered by their bytes there too.
-pub(crate) fn tables_of_postgresql() -> String {
-    const FORMAT: &str = "
-CREATE TABLE format(
+pub(crate) fn tables_of_postgresql(tables: &str) -> String {
+    const LAYOUT: &str = "
+CREATE TABLE layout(
     one INTEGER PRIMARY KEY CHECK (one = 1),
     version INTEGER NOT NULL,
     cluster TEXT NOT NULL
 );";
-    in_words_of_postgresql(&format!("{FORMAT}{TABLES}"))
+    in_words_of_postgresql(&format!("{LAYOUT}{tables}"))
 }
 
 /// What makes tables and indexes, for a server.

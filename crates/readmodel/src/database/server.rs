@@ -18,8 +18,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::postgresql::{Session, is_away};
 use super::{Bound, Database, Error, Result};
 use crate::file::is_being_made;
-use crate::migration;
-use crate::schema::{SCHEMA_VERSION, in_words_of_postgresql, tables_of_postgresql};
+use crate::migration::Format;
+use crate::schema::{in_words_of_postgresql, tables_of_postgresql};
 
 /// How long it takes to find out that nobody is there.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(5);
@@ -121,8 +121,18 @@ impl Server {
         partition: PartitionId,
         cluster: &str,
     ) -> std::result::Result<(Database, RecordPlace), ServerError> {
+        self.writer_in_format(&Format::PRESENT, partition, cluster)
+    }
+
+    /// As [`Server::writer`], in another format.
+    pub fn writer_in_format(
+        &self,
+        format: &Format,
+        partition: PartitionId,
+        cluster: &str,
+    ) -> std::result::Result<(Database, RecordPlace), ServerError> {
         let schema = schema_of(partition);
-        match self.opened(&schema, partition, cluster) {
+        match self.opened(format, &schema, partition, cluster) {
             Ok(Ok(opened)) => Ok(opened),
             Ok(Err(problem)) => Err(ServerError::Other { server: self.name.clone(), schema, problem }),
             Err(error) => Err(ServerError::Session {
@@ -135,6 +145,7 @@ impl Server {
 
     fn opened(
         &self,
+        format: &Format,
         schema: &str,
         partition: PartitionId,
         cluster: &str,
@@ -151,32 +162,37 @@ impl Server {
         database.query("SELECT pg_advisory_xact_lock(?)::text", &lock, |_| Ok(()))?;
         let exists = database.first("SELECT 1 FROM pg_namespace WHERE nspname = ?", &[schema.into()], |_| Ok(()))?;
         if exists.is_none() {
-            session.run(&format!("CREATE SCHEMA {schema}; {}", tables_of_postgresql()))?;
-            database.execute("INSERT INTO format VALUES (1, ?, ?)", &[SCHEMA_VERSION.into(), cluster.into()])?;
+            session.run(&format!("CREATE SCHEMA {schema}; {}", tables_of_postgresql(&format.tables)))?;
+            database.execute("INSERT INTO layout VALUES (1, ?, ?)", &[format.version.into(), cluster.into()])?;
             database.execute("INSERT INTO place VALUES (1, ?, 0, 0, 0)", &[partition.0.into()])?;
         }
-        let select = "SELECT version, cluster FROM format";
-        let format = database.first(select, &[], |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
-        let Some((version, of)) = format else { return Ok(Err("has no format".to_owned())) };
+        let select = "SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = 'layout'";
+        if database.first(select, &[schema.into()], |_| Ok(()))?.is_none() {
+            return Ok(Err(
+                "was written by a development build before format 1 of the read model, which no version reads. Use an \
+                           empty database, or drop the schema"
+                    .to_owned(),
+            ));
+        }
+        let select = "SELECT version, cluster FROM layout";
+        let layout = database.first(select, &[], |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
+        let Some((version, of)) = layout else { return Ok(Err("has no format".to_owned())) };
         if of != cluster {
             return Ok(Err(format!(
                 "is the read model of the cluster {of}, but this node is of the cluster {cluster}. Each cluster needs a database of its own"
             )));
         }
-        if !migration::is_known(version) {
-            return Ok(Err(format!("has the format {version}, and this version has {SCHEMA_VERSION}")));
+        if !format.is_reached_from(version) {
+            return Ok(Err(format!("has the format {version}, and this version has {}", format.version)));
         }
         // Who is writing the older format has done so before the steps look at its rows.
         database.query("SELECT 1 FROM place FOR UPDATE", &[], |_| Ok(()))?;
         // New indexes may be made of many rows.
         session.set_time_max(MAKING_TIME_MAX);
-        for step in migration::steps_from(version) {
+        for (_, step) in format.steps_from(version) {
             session.run(&in_words_of_postgresql(step))?;
         }
-        if version < 5 {
-            migration::fill_start_forms_on_server(&database)?;
-        }
-        database.execute("UPDATE format SET version = ? WHERE version <> ?1", &[SCHEMA_VERSION.into()])?;
+        database.execute("UPDATE layout SET version = ? WHERE version <> ?1", &[format.version.into()])?;
         let place = database.first("SELECT incarnation, position, number FROM place", &[], |row| {
             let unsigned = |column| row.get::<i64>(column).map(i64::unsigned_abs);
             Ok(RecordPlace { incarnation: unsigned(0)?, position: unsigned(1)?, number: unsigned(2)? })

@@ -27,7 +27,7 @@ pub(super) fn write(database: &Database, intent: FormIntent, value: &FormValue) 
 }
 
 /// Notes a form that a process begins with.
-pub(crate) const WRITE_START_FORM: &str = "INSERT INTO start_form(process_definition_key, form_id) VALUES (?, ?) \
+const WRITE_START_FORM: &str = "INSERT INTO start_form(process_definition_key, form_id) VALUES (?, ?) \
                                            ON CONFLICT(process_definition_key) DO UPDATE SET form_id = excluded.form_id";
 
 /// Notes the form that the start event of a process has, if it has one.
@@ -38,7 +38,7 @@ pub(crate) fn write_start_form(database: &Database, definition: i64, process_id:
 }
 
 /// The id of the form of the start event on which nothing has to happen.
-pub(crate) fn start_form(process_id: &str, model: &[u8]) -> Option<String> {
+fn start_form(process_id: &str, model: &[u8]) -> Option<String> {
     const NO_ADVICE: model_file::Advice = model_file::Advice { too_large: "", too_deep: "" };
     // It was deployed, so it can be read.
     let text = model_file::decode(model, &NO_ADVICE).ok()?;

@@ -1,4 +1,6 @@
--- A read model of format 1 with one ended instance, as it was written by the version that had it.
+-- A read model of format 1 with one ended instance, its user task and who completed it, a global listener, an instance that waits for
+-- a signal, the name of a variable, and a resource, as it was written by the version that had it.
+PRAGMA auto_vacuum = INCREMENTAL;
 BEGIN;
 CREATE TABLE place(
     one INTEGER PRIMARY KEY CHECK (one = 1),
@@ -6,6 +8,11 @@ CREATE TABLE place(
     incarnation INTEGER NOT NULL,
     position INTEGER NOT NULL,
     number INTEGER NOT NULL
+);
+CREATE TABLE history(
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    is_rebuilding INTEGER NOT NULL,
+    complete_since INTEGER
 );
 CREATE TABLE process_definition(
     key INTEGER PRIMARY KEY,
@@ -42,15 +49,18 @@ CREATE TABLE process_instance(
     start_date INTEGER NOT NULL,
     end_date INTEGER,
     incidents INTEGER NOT NULL DEFAULT 0,
-    tags TEXT
+    tags TEXT,
+    business_id TEXT
 );
 CREATE INDEX process_instance_by_definition ON process_instance(process_definition_key, state);
-CREATE INDEX process_instance_by_state ON process_instance(state);
+CREATE INDEX process_instance_by_definition_and_start ON process_instance(process_definition_key, state, start_date);
+CREATE INDEX process_instance_by_state ON process_instance(state, end_date);
 CREATE INDEX process_instance_by_start ON process_instance(start_date);
 CREATE INDEX process_instance_by_end ON process_instance(end_date) WHERE end_date IS NOT NULL;
 CREATE INDEX process_instance_by_parent ON process_instance(parent_process_instance_key)
     WHERE parent_process_instance_key IS NOT NULL;
 CREATE INDEX process_instance_with_incidents ON process_instance(incidents) WHERE incidents > 0;
+CREATE INDEX process_instance_by_business_id ON process_instance(business_id) WHERE business_id IS NOT NULL;
 CREATE TABLE element_instance(
     key INTEGER PRIMARY KEY,
     process_instance_key INTEGER NOT NULL,
@@ -78,7 +88,7 @@ CREATE TABLE variable(
     comparable TEXT NOT NULL
 );
 CREATE INDEX variable_of_instance ON variable(process_instance_key);
-CREATE INDEX variable_by_value ON variable(name, comparable);
+CREATE INDEX variable_by_value ON variable(name, comparable, process_instance_key);
 CREATE TABLE job(
     key INTEGER PRIMARY KEY,
     process_instance_key INTEGER NOT NULL,
@@ -96,7 +106,10 @@ CREATE TABLE job(
     end_time INTEGER,
     error_code TEXT,
     error_message TEXT,
-    custom_headers TEXT NOT NULL
+    custom_headers TEXT NOT NULL,
+    listener_event_type INTEGER NOT NULL DEFAULT 0,
+    is_denied INTEGER,
+    denied_reason TEXT
 );
 CREATE INDEX job_of_instance ON job(process_instance_key);
 CREATE INDEX job_by_state ON job(state, type);
@@ -158,6 +171,8 @@ CREATE UNIQUE INDEX decision_instance_by_key ON decision_instance(instance_key);
 CREATE INDEX decision_instance_by_decision ON decision_instance(decision_definition_key);
 CREATE INDEX decision_instance_of_instance ON decision_instance(process_instance_key)
     WHERE process_instance_key IS NOT NULL;
+CREATE INDEX decision_instance_without_instance ON decision_instance(evaluation_date)
+    WHERE process_instance_key IS NULL;
 CREATE TABLE message_subscription(
     key INTEGER PRIMARY KEY,
     type INTEGER NOT NULL,
@@ -191,11 +206,172 @@ CREATE TABLE correlated_message_subscription(
 );
 CREATE INDEX correlated_message_subscription_of_instance
     ON correlated_message_subscription(process_instance_key) WHERE process_instance_key IS NOT NULL;
+CREATE TABLE form(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    tenant_id TEXT NOT NULL,
+    is_deleted INTEGER NOT NULL,
+    content TEXT NOT NULL
+);
+CREATE INDEX form_by_id ON form(id, version);
+CREATE TABLE start_form(
+    process_definition_key INTEGER PRIMARY KEY,
+    form_id TEXT NOT NULL
+);
+CREATE TABLE resource(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    name TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    version_tag TEXT,
+    deployment_key INTEGER NOT NULL,
+    tenant_id TEXT NOT NULL
+);
+CREATE INDEX resource_by_id ON resource(id, version);
+CREATE TABLE variable_name(
+    process_definition_key INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    PRIMARY KEY (process_definition_key, name)
+) WITHOUT ROWID;
+CREATE TABLE user_task(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element INTEGER NOT NULL,
+    state INTEGER NOT NULL,
+    assignee TEXT,
+    candidate_groups TEXT NOT NULL,
+    candidate_users TEXT NOT NULL,
+    creation_date INTEGER NOT NULL,
+    completion_date INTEGER,
+    follow_up_date INTEGER,
+    due_date INTEGER,
+    external_form_reference TEXT,
+    form_key INTEGER,
+    priority INTEGER NOT NULL,
+    custom_headers TEXT NOT NULL
+);
+CREATE INDEX user_task_of_instance ON user_task(process_instance_key);
+CREATE INDEX user_task_by_assignee ON user_task(assignee, state, creation_date);
+CREATE INDEX user_task_by_state ON user_task(state, creation_date);
+CREATE TABLE user_task_candidate(
+    process_instance_key INTEGER NOT NULL,
+    user_task_key INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    name TEXT NOT NULL
+);
+CREATE INDEX user_task_candidate_of_instance ON user_task_candidate(process_instance_key, user_task_key);
+CREATE INDEX user_task_candidate_by_name ON user_task_candidate(kind, name, user_task_key);
+CREATE TABLE timer(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element_id TEXT NOT NULL,
+    due_date INTEGER NOT NULL,
+    repetitions INTEGER NOT NULL
+);
+CREATE INDEX timer_of_instance ON timer(process_instance_key);
+CREATE TABLE job_count(
+    time INTEGER NOT NULL,
+    type TEXT NOT NULL,
+    worker TEXT NOT NULL,
+    created INTEGER NOT NULL,
+    created_at INTEGER,
+    completed INTEGER NOT NULL,
+    completed_at INTEGER,
+    failed INTEGER NOT NULL,
+    failed_at INTEGER,
+    PRIMARY KEY (time, type, worker)
+) WITHOUT ROWID;
+CREATE TABLE audit_log(
+    key INTEGER PRIMARY KEY,
+    entity_key INTEGER NOT NULL,
+    entity_type INTEGER NOT NULL,
+    operation_type INTEGER NOT NULL,
+    result INTEGER NOT NULL,
+    category INTEGER NOT NULL,
+    time INTEGER NOT NULL,
+    actor_type INTEGER NOT NULL,
+    actor_id TEXT,
+    process_definition_key INTEGER,
+    process_instance_key INTEGER,
+    element_instance_key INTEGER,
+    user_task_key INTEGER,
+    batch_operation_key INTEGER,
+    job_key INTEGER,
+    decision_definition_key INTEGER,
+    decision_definition_id TEXT,
+    decision_requirements_key INTEGER,
+    decision_requirements_id TEXT,
+    deployment_key INTEGER,
+    form_key INTEGER,
+    resource_key INTEGER,
+    description TEXT,
+    tenant_id TEXT
+);
+CREATE INDEX audit_log_of_instance ON audit_log(process_instance_key);
+CREATE INDEX audit_log_of_task ON audit_log(user_task_key) WHERE user_task_key IS NOT NULL;
+CREATE INDEX audit_log_by_time ON audit_log(time);
+CREATE TABLE usage_count(
+    time INTEGER PRIMARY KEY,
+    instances INTEGER NOT NULL,
+    decisions INTEGER NOT NULL
+);
+CREATE TABLE usage_assignee(
+    time INTEGER NOT NULL,
+    assignee INTEGER NOT NULL,
+    PRIMARY KEY (time, assignee)
+) WITHOUT ROWID;
+CREATE TABLE condition(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element_id TEXT NOT NULL,
+    expression TEXT NOT NULL,
+    events TEXT NOT NULL
+);
+CREATE INDEX condition_of_instance ON condition(process_instance_key);
+CREATE TABLE global_listener(
+    key INTEGER PRIMARY KEY,
+    id TEXT NOT NULL,
+    type TEXT NOT NULL,
+    retries INTEGER NOT NULL,
+    event_types TEXT NOT NULL,
+    after_non_global INTEGER NOT NULL,
+    priority INTEGER NOT NULL,
+    source INTEGER NOT NULL
+);
+CREATE TABLE global_listener_event(
+    listener_key INTEGER NOT NULL,
+    event_type INTEGER NOT NULL,
+    PRIMARY KEY (listener_key, event_type)
+) WITHOUT ROWID;
+CREATE TABLE signal_subscription(
+    key INTEGER PRIMARY KEY,
+    process_instance_key INTEGER NOT NULL,
+    element_instance_key INTEGER NOT NULL,
+    element_id TEXT NOT NULL,
+    signal_name TEXT NOT NULL
+);
+CREATE INDEX signal_subscription_of_instance ON signal_subscription(process_instance_key);
+INSERT INTO history VALUES (1, 0, NULL);
 INSERT INTO place VALUES (1, 1, 1, 40, 17);
 INSERT INTO process_definition VALUES (2251799813685249, 'order', 'Order', 1, NULL, 'order.bpmn', '<default>', 0, NULL);
-INSERT INTO element VALUES (1, 2251799813685249, 'order', 'Order', 1, 0, 1, 0, 0);
-INSERT INTO process_instance VALUES (2251799813685250, 2251799813685249, NULL, NULL, 2251799813685250, 1, 1700000000000, 1700000000500, 0, NULL);
+INSERT INTO element VALUES (1, 2251799813685249, 'order', 'Order', 1, 1, 1, 0, 0);
+INSERT INTO process_instance VALUES (2251799813685250, 2251799813685249, NULL, NULL, 2251799813685250, 1, 1700000000000, 1700000000500, 0, NULL, NULL);
 INSERT INTO variable VALUES (2251799813685251, 2251799813685250, 2251799813685250, 'total', '1.0', '1');
-PRAGMA application_id = 1330859346;
+INSERT INTO element VALUES (2, 2251799813685249, 'approve', NULL, 11, 0, 1, 0, 0);
+INSERT INTO user_task VALUES (2251799813685253, 2251799813685250, 2251799813685252, 2, 1, 'ann', '[]', '[]', 1700000000100, 1700000000400, NULL, NULL, NULL, NULL, 50, '{}');
+INSERT INTO audit_log(key, entity_key, entity_type, operation_type, result, category, time, actor_type, actor_id, process_definition_key, process_instance_key, element_instance_key, user_task_key, batch_operation_key) VALUES (9007199254740993, 2251799813685253, 1, 1, 0, 1, 1700000000400, 0, NULL, 2251799813685249, 2251799813685250, 2251799813685252, 2251799813685253, NULL);
+INSERT INTO global_listener VALUES (2251799813685254, 'audit', 'audit', 3, '["completing"]', 0, 50, 0);
+INSERT INTO global_listener_event VALUES (2251799813685254, 2);
+INSERT INTO process_instance VALUES (2251799813685260, 2251799813685249, NULL, NULL, 2251799813685260, 0, 1700000000600, NULL, 0, NULL, NULL);
+INSERT INTO element VALUES (3, 2251799813685249, 'wait', NULL, 5, 1, 0, 0, 0);
+INSERT INTO element_instance VALUES (2251799813685261, 2251799813685260, 2251799813685260, 3, 0, 1700000000700, NULL, 0, NULL);
+INSERT INTO signal_subscription VALUES (2251799813685262, 2251799813685260, 2251799813685261, 'wait', 'go');
+INSERT INTO variable_name VALUES (2251799813685249, 'total');
+INSERT INTO resource VALUES (2251799813685263, 'clean', 'clean.rpa', 1, NULL, 2251799813685264, '<default>');
+PRAGMA application_id = 1330859345;
 PRAGMA user_version = 1;
 COMMIT;
