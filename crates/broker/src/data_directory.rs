@@ -25,6 +25,9 @@ pub(crate) const FORMAT: u32 = 1;
 const FORMAT_OLDEST_READER: u32 = 1;
 /// The oldest version that this program can use.
 const OLDEST_READABLE_FORMAT: u32 = 1;
+/// Until the first release, format 1 is a draft: who changes the shape of anything in the directory raises this number, and
+/// directories of another draft are refused. The release takes the line away.
+const DRAFT: u32 = 1;
 /// Who writes, for those who cannot read it.
 const WRITER: &str = concat!("osmia ", env!("CARGO_PKG_VERSION"));
 
@@ -65,6 +68,16 @@ pub enum DataDirectoryError {
          it or choose another data directory.", directory.display()
     )]
     UnknownFormat {
+        directory: PathBuf,
+        /// What is there instead.
+        found: String,
+    },
+    /// It is of another draft of the format, which builds before the first release have.
+    #[error(
+        "The data directory {} has {found}, and this development build reads draft {DRAFT} of format {FORMAT} alone. Nothing \
+         brings it over. Choose an empty directory as data directory.", directory.display()
+    )]
+    OtherDraft {
         directory: PathBuf,
         /// What is there instead.
         found: String,
@@ -496,8 +509,8 @@ impl Settings {
     fn to_text(&self) -> String {
         let Settings { node, partitions, cluster, level } = self;
         with_checksum(format!(
-            "format {FORMAT}\noldest-reader {FORMAT_OLDEST_READER}\nwritten-by {WRITER}\nnode {node}\npartitions {partitions}\n\
-             cluster {cluster}\nfeature-level {level}\n"
+            "data-format {FORMAT}\noldest-reader {FORMAT_OLDEST_READER}\nwritten-by {WRITER}\ndraft {DRAFT}\nnode {node}\n\
+             partitions {partitions}\ncluster {cluster}\nfeature-level {level}\n"
         ))
     }
 
@@ -511,7 +524,14 @@ impl Settings {
         let number = |name: &str| value(name).and_then(|number| number.parse::<u32>().ok());
         let damaged = |problem: String| DataDirectoryError::Damaged { path: directory.join(FORMAT_FILE), problem };
         let without = |name: &str| damaged(format!("it has no valid line '{name}'"));
-        let format = number("format").ok_or_else(|| without("format"))?;
+        let other_draft = |found| DataDirectoryError::OtherDraft { directory: directory.to_owned(), found };
+        let Some(format) = number("data-format") else {
+            // As builds named it before format 1 was declared.
+            return Err(number("format").map_or_else(
+                || without("data-format"),
+                |_| other_draft("a line 'format' and none 'data-format'".to_owned()),
+            ));
+        };
         let oldest_reader = number("oldest-reader").unwrap_or(format);
         if oldest_reader > FORMAT || format < OLDEST_READABLE_FORMAT {
             let writer = value("written-by").map_or_else(String::new, |writer| format!(" of {writer}"));
@@ -519,6 +539,10 @@ impl Settings {
             return Err(DataDirectoryError::UnknownFormat { directory, found });
         }
         check_checksum(content).map_err(|problem| damaged(problem.to_owned()))?;
+        if number("draft") != Some(DRAFT) {
+            let found = number("draft").map_or_else(|| "no draft".to_owned(), |draft| format!("draft {draft}"));
+            return Err(other_draft(found));
+        }
         let level = number("feature-level").ok_or_else(|| without("feature-level"))?;
         let partitions = value("partitions").and_then(|count| count.parse().ok());
         Ok(Settings {
@@ -590,202 +614,4 @@ fn read_starts(directory: &Path) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(directory: &Path) -> NodeOptions {
-        NodeOptions { data_directory: directory.to_owned(), partition_count: 3, ..NodeOptions::default() }
-    }
-
-    /// As after a first start that came to its end.
-    fn made(directory: &Path) -> DataDirectory {
-        let opened = DataDirectory::open(&options(directory)).expect("new");
-        opened.confirm().expect("writable");
-        opened
-    }
-
-    #[test]
-    fn what_a_first_start_could_not_open_is_not_kept() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        let first = DataDirectory::open(&options(directory.path())).expect("new");
-        std::fs::write(first.paths.log().join("half"), "made").expect("writable");
-        assert_eq!(stored_partition_count(directory.path()), None);
-        drop(first);
-        let fewer = NodeOptions { partition_count: 2, ..options(directory.path()) };
-        let second = DataDirectory::open(&fewer).expect("nothing is fixed yet");
-        assert!(!second.paths.log().join("half").exists());
-        second.confirm().expect("writable");
-        assert_eq!(stored_partition_count(directory.path()), Some(2));
-        drop(second);
-        DataDirectory::open(&options(directory.path())).expect_err("it is fixed now");
-    }
-
-    #[test]
-    fn a_directory_that_lost_its_log_is_refused() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        let log = made(directory.path()).paths.log();
-        std::fs::remove_dir_all(log).expect("there");
-        let error = DataDirectory::open(&options(directory.path())).expect_err("the log is gone").to_string();
-        assert!(error.contains("has lost its directory 'log'. Put it back"), "{error}");
-    }
-
-    #[test]
-    fn other_users_see_nothing() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        let path = directory.path().join("data");
-        drop(made(&path));
-        let mode = |path: &Path| std::fs::metadata(path).expect("there").permissions().mode() & 0o777;
-        // As an older version made it.
-        std::fs::set_permissions(path.join(LOG), Permissions::from_mode(0o755)).expect("ours");
-        drop(made(&path));
-        assert_eq!(mode(&path), 0o700);
-        for entry in std::fs::read_dir(&path).expect("there") {
-            let path = entry.expect("readable").path();
-            assert_eq!(mode(&path), if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
-        }
-    }
-
-    #[test]
-    fn a_second_user_is_refused_by_process_number_and_starts_are_counted() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        let first = made(directory.path());
-        let error = DataDirectory::open(&options(directory.path())).expect_err("in use");
-        assert!(error.to_string().contains(&format!("is in use by process {}", std::process::id())), "{error}");
-        let cluster = first.cluster_id.clone();
-        let starts = read_starts(directory.path());
-        drop(first);
-        let second = DataDirectory::open(&options(directory.path())).expect("free again");
-        assert_eq!(second.cluster_id, cluster);
-        assert_eq!(read_starts(directory.path()), starts, "it may still be refused");
-        second.confirm().expect("writable");
-        assert_eq!(read_starts(directory.path()), starts + 1);
-    }
-
-    #[test]
-    fn what_is_fixed_by_the_data_is_not_changed() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        drop(made(directory.path()));
-        assert_eq!(stored_partition_count(directory.path()), Some(3));
-        let more = NodeOptions { partition_count: 5, ..options(directory.path()) };
-        let error = DataDirectory::open(&more).expect_err("3 partitions are there").to_string();
-        assert!(error.contains("was made with partition count 3, and it cannot be changed to 5"), "{error}");
-        std::fs::write(directory.path().join("FORMAT"), "format 9\n").expect("writable");
-        let error = DataDirectory::open(&options(directory.path())).expect_err("unknown format").to_string();
-        assert!(error.contains("has format 9, and this version understands format 1"), "{error}");
-        // A newer version that changed nothing for older programs is read; one that did is refused, and says whose it is.
-        let newer = |oldest_reader| {
-            with_checksum(format!(
-                "format 7\noldest-reader {oldest_reader}\nwritten-by osmia 2.1.0\nnode 0\npartitions 3\ncluster c\n\
-                 feature-level 1\nsomething new\n"
-            ))
-        };
-        std::fs::write(directory.path().join("FORMAT"), newer(1)).expect("writable");
-        assert_eq!(stored_partition_count(directory.path()), Some(3));
-        std::fs::write(directory.path().join("FORMAT"), newer(2)).expect("writable");
-        let error = DataDirectory::open(&options(directory.path())).expect_err("a newer format").to_string();
-        assert!(error.contains("has format 7 of osmia 2.1.0, and this version understands format 1"), "{error}");
-        let unknown = "format 1\nnode 0\npartitions 3\ncluster c\nfeature-level 999\n".to_owned();
-        std::fs::write(directory.path().join("FORMAT"), with_checksum(unknown)).expect("writable");
-        let error = DataDirectory::open(&options(directory.path())).expect_err("a newer level").to_string();
-        let expected = format!(
-            "The partitions of the data directory {} began at a feature level that this version does not have. Feature level \
-             999 is not known: this build knows the levels 1 to",
-            directory.path().display()
-        );
-        assert!(error.starts_with(&expected), "{error}");
-        std::fs::remove_file(directory.path().join("FORMAT")).expect("there");
-        let error = DataDirectory::open(&options(directory.path())).expect_err("foreign data").to_string();
-        assert!(error.contains("a directory 'log' but no file 'FORMAT'"), "{error}");
-    }
-
-    #[test]
-    fn a_check_refuses_what_a_start_would_and_leaves_no_trace() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        let data = directory.path().join("data");
-        let more = NodeOptions { partition_count: 5, ..options(&data) };
-        check_data_directory(&more).expect("nothing is fixed yet");
-        assert!(!data.exists());
-        let running = made(&data);
-        check_data_directory(&options(&data)).expect("a running node is in nobody's way");
-        let error = check_data_directory(&more).expect_err("3 partitions are there").to_string();
-        assert!(error.contains("partition count 3, and it cannot be changed to 5"), "{error}");
-        drop(running);
-        std::fs::remove_file(data.join(FORMAT_FILE)).expect("there");
-        let error = check_data_directory(&options(&data)).expect_err("foreign data").to_string();
-        assert!(error.contains("a directory 'log' but no file 'FORMAT'"), "{error}");
-        assert_eq!(read_starts(&data), 1);
-    }
-
-    #[test]
-    fn a_changed_byte_of_what_is_fixed_is_refused_and_nothing_changes() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        drop(made(directory.path()));
-        let format = directory.path().join("FORMAT");
-        let kept = std::fs::read(&format).expect("there");
-        for place in 0..kept.len() {
-            let mut changed = kept.clone();
-            changed[place] ^= 1;
-            std::fs::write(&format, &changed).expect("writable");
-            let error = DataDirectory::open(&options(directory.path())).expect_err("changed");
-            let is_told =
-                matches!(error, DataDirectoryError::Damaged { .. } | DataDirectoryError::UnknownFormat { .. });
-            assert!(is_told, "byte {place}: {error}");
-            assert_eq!(stored_partition_count(directory.path()), None, "byte {place}");
-        }
-        let text = String::from_utf8(kept.clone()).expect("text");
-        let lines = text.rsplit_once(CHECKSUM).expect("the last line").0;
-        let refused = [
-            (
-                text.replace("partitions 3", "partitions 2").into_bytes(),
-                "its checksum does not fit the lines before it",
-            ),
-            (lines.as_bytes().to_vec(), "its last line is no checksum"),
-            (text.trim_end().as_bytes().to_vec(), "its last line does not end"),
-            (vec![0xff; 100], "it has no valid line 'format'"),
-            (Vec::new(), "it has no valid line 'format'"),
-        ];
-        for (changed, problem) in refused {
-            std::fs::write(&format, changed).expect("writable");
-            let expected = format!("The file {} is damaged: {problem}. It says for which node", format.display());
-            let error = DataDirectory::open(&options(directory.path())).expect_err("changed").to_string();
-            assert!(error.starts_with(&expected) && error.contains("Put the file back from a copy"), "{error}");
-        }
-        std::fs::write(&format, kept).expect("writable");
-        DataDirectory::open(&options(directory.path())).expect("as it was");
-    }
-
-    #[test]
-    fn a_partition_beyond_their_number_is_refused() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        drop(made(directory.path()));
-        let partition = |number: &str| directory.path().join(PARTITIONS).join(number);
-        std::fs::create_dir(partition("3")).expect("writable");
-        drop(DataDirectory::open(&options(directory.path())).expect("the last one"));
-        std::fs::create_dir(partition("4")).expect("writable");
-        let error = DataDirectory::open(&options(directory.path())).expect_err("one too many").to_string();
-        assert!(error.contains("was made with 3 partitions") && error.contains("'partitions/4'"), "{error}");
-    }
-
-    #[test]
-    fn a_damaged_count_of_starts_begins_anew() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        drop(made(directory.path()));
-        for damaged in [&b"\xff\xff"[..], b"", b"seven\n", b"99999999999999999999999\n"] {
-            std::fs::write(directory.path().join(STARTS), damaged).expect("writable");
-            drop(made(directory.path()));
-            assert_eq!(read_starts(directory.path()), 1);
-        }
-    }
-
-    #[test]
-    fn a_volume_that_is_too_small_is_refused() {
-        let directory = tempfile::tempdir().expect("temporary directory");
-        let mut options = options(directory.path());
-        options.disk.free_space_low_bytes = Some(1 << 60);
-        let error = DataDirectory::open(&options).expect_err("no volume is so large").to_string();
-        assert!(
-            error.contains("1152921504606846976 bytes of it are to stay free. Lower disk-free-space-low"),
-            "{error}"
-        );
-    }
-}
+mod tests;

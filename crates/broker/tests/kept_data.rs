@@ -1,45 +1,24 @@
-//! Data directories of each released format, kept in `tests/data`: a node opens them and goes on with what is in them.
+//! What a node finds in its data directory that another run wrote: it goes on with what is in it.
+//!
+//! The first release keeps such directories in `tests/data`, for the versions after it.
 
 mod support;
 #[path = "kept_data/waits.rs"]
 mod waits;
 
-use std::path::{Path, PathBuf};
-use std::process::Command as Program;
+use std::path::Path;
 use std::sync::mpsc;
 
 use exporters::ExporterConfiguration;
 use model_builder::{Event, ProcessBuilder};
-use osmia_broker::{Client, Node, NodeOptions};
+use osmia_broker::{Client, FeatureLevel, Node, NodeOptions};
 use protocol::*;
 use replication::{GroupId, GroupWrite, LogOptions, LogStore, Position, RaftEngineLog, WriteBatch};
 use serde_json::{Map, Value};
 use support::*;
 
-/// The format that this version writes.
-const NEWEST: &str = "format-1";
-/// The same at level 8, with an exporter that has not got all records yet.
-const WITH_RECORDS: &str = "format-1-records";
 /// Instances that wait in a directory, for each partition and for each kind of wait.
 const INSTANCES: usize = 2;
-
-fn archive(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(format!("{name}.tar.gz"))
-}
-
-fn tar(arguments: &[&str], directory: &Path, file: &Path) {
-    let status = Program::new("tar").args(arguments).arg(file).arg("-C").arg(directory).arg(".").status();
-    assert!(status.expect("tar is there").success());
-}
-
-/// Packs what is in a directory, with data of which no node is left.
-fn keep(data: &Path, directory: &Path, name: &str) {
-    assert!(!archive(name).exists(), "{name} is there: what was released is never written again");
-    for file in ["LOCK", "RESERVE", "log/next-file"] {
-        drop(std::fs::remove_file(data.join(file)));
-    }
-    tar(&["-czf"], directory, &archive(name));
-}
 
 fn two_partitions(directory: &Path) -> NodeOptions {
     NodeOptions { partition_count: 2, ..options(directory) }
@@ -108,26 +87,26 @@ fn create_with(client: &Client, partition: u16, key: &str) -> Key {
     }
 }
 
-/// What the keys of instances in a kept directory are called: how long they have come tells what they wait for.
+/// What the keys of instances in a directory are called: how long they have come tells what they wait for.
 fn name(kind: &str, partition: u16, number: usize) -> String {
     format!("{kind}-{partition}-{number}")
 }
 
-/// The partitions go on by the newest rules, the first one last.
+/// The partitions go on by the rules of the test level, the first one last.
 fn raise(client: &Client) {
-    let newest = engine::FeatureLevel::NEWEST.number();
+    let test = FeatureLevel::TEST.number();
     for level in client.feature_levels() {
-        assert!(level.level < newest, "the directory is of an older level");
+        assert!(level.level < test, "the directory is of an older level");
         let (sender, answer) = mpsc::channel();
-        client.raise_feature_level(level.partition, newest, move |reply| drop(sender.send(reply))).expect("known");
+        client.raise_feature_level(level.partition, test, move |reply| drop(sender.send(reply))).expect("known");
         assert_eq!(answer.recv_timeout(LIMIT).expect("answered").expect("taken").rejection, None);
         eventually("the level", || {
-            client.feature_levels().iter().any(|now| now.partition == level.partition && now.level == newest)
+            client.feature_levels().iter().any(|now| now.partition == level.partition && now.level == test)
         });
     }
 }
 
-/// An exporter to a file of lines, under the name that it has in the kept directory.
+/// An exporter to a file of lines.
 fn with_exporter(directory: &Path, lines: &Path) -> NodeOptions {
     let arguments = Map::from_iter([("path".to_owned(), Value::from(lines.to_str().expect("UTF-8")))]);
     let exporter = ExporterConfiguration::of_class("lines", "JsonLines", arguments).expect("known");
@@ -146,12 +125,12 @@ fn is_exported(node: &Node) -> bool {
 }
 
 #[test]
-fn the_records_of_a_kept_directory_are_read_from_where_its_exporter_was() {
+fn the_records_of_a_directory_are_read_from_where_its_exporter_was() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let data = directory.path().join("data");
-    std::fs::create_dir(&data).expect("writable");
-    tar(&["-xzf"], &data, &archive(WITH_RECORDS));
+    write_with_records(&data, directory.path());
     let lines = directory.path().join("lines.jsonl");
+    std::fs::remove_file(&lines).expect("what the run before exported");
     let node = start(with_exporter(&data, &lines));
     eventually("the records", || is_exported(&node));
     node.stop().expect("a clean stop");
@@ -170,10 +149,10 @@ fn the_records_of_a_kept_directory_are_read_from_where_its_exporter_was() {
 }
 
 #[test]
-fn a_kept_directory_is_opened_and_what_waits_in_it_goes_on_to_its_end() {
+fn what_waits_in_a_directory_goes_on_to_its_end_at_a_newer_level() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    tar(&["-xzf"], directory.path(), &archive(NEWEST));
-    let node = start(two_partitions(directory.path()));
+    write(directory.path());
+    let node = start(NodeOptions { newest_feature_level: FeatureLevel::TEST, ..two_partitions(directory.path()) });
     let client = node.client();
     raise(&client);
     let paid = activate_of(&client, "pay");
@@ -203,30 +182,6 @@ fn a_kept_directory_is_opened_and_what_waits_in_it_goes_on_to_its_end() {
     node.stop().expect("a clean stop");
 }
 
-/// What a level adds to the state is filled in by a replicated command, as the cluster and its partitions are from level 3 on.
-#[test]
-fn a_kept_directory_of_level_2_gets_its_cluster_by_a_command() {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let (data, lines) = (directory.path().join("data"), directory.path().join("lines.jsonl"));
-    std::fs::create_dir(&data).expect("writable");
-    tar(&["-xzf"], &data, &archive(NEWEST));
-    let node = start(with_exporter(&data, &lines));
-    let bootstrapped = |partition| {
-        let records = records_of(partition, &lines).into_iter();
-        records.filter(|record| record["valueType"] == "CLUSTER").collect::<Vec<_>>()
-    };
-    eventually("the records", || is_exported(&node));
-    assert_eq!([1, 2].map(|partition| bootstrapped(partition).len()), [0, 0], "level 2 has no such thing");
-    raise(&node.client());
-    eventually("the cluster", || [1, 2].iter().all(|partition| !bootstrapped(*partition).is_empty()));
-    node.stop().expect("a clean stop");
-    for partition in [1, 2] {
-        let records = bootstrapped(partition);
-        assert_eq!((records.len(), &records[0]["intent"]), (1, &Value::from("BOOTSTRAPPED")), "once");
-        assert_eq!(records[0]["value"]["activePartitions"], serde_json::json!([1, 2]));
-    }
-}
-
 /// As after a checkpoint of the second partition in a node that goes on.
 fn compact(directory: &Path) {
     let report = osmia_broker::doctor::examine(directory).expect("readable");
@@ -243,7 +198,7 @@ fn compact(directory: &Path) {
 #[test]
 fn a_lost_state_is_refused_with_its_place_and_the_records_stay() {
     let directory = tempfile::tempdir().expect("temporary directory");
-    tar(&["-xzf"], directory.path(), &archive(NEWEST));
+    write(directory.path());
     compact(directory.path());
     let (state, aside) = (directory.path().join("partitions/2/state"), directory.path().join("aside"));
     let records = || {
@@ -310,12 +265,9 @@ fn a_directory_that_was_put_back_begins_another_life() {
     assert_eq!(osmia_broker::doctor::restored(&data, 5).expect("writable"), 1_800_000_001);
 }
 
-/// Writes the directory of the newest format. That of a released one must never change.
-#[test]
-#[ignore = "writes files of the source"]
-fn write_the_directory_of_the_newest_format() {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let node = Node::start(two_partitions(directory.path())).expect("the node starts");
+/// Writes a directory in which instances wait for time, for messages and for jobs.
+fn write(directory: &Path) {
+    let node = Node::start(two_partitions(directory)).expect("the node starts");
     assert!(node.wait_until_ready(LIMIT));
     let client = node.client();
     deploy(&client, &process());
@@ -334,32 +286,27 @@ fn write_the_directory_of_the_newest_format() {
     }
     // Some of it is in the state file alone, some in the log alone.
     node.stop().expect("a clean stop");
-    let node = start(two_partitions(directory.path()));
+    let node = start(two_partitions(directory));
     deploy(&node.client(), &one_task_until_it_is_shipped("another"));
     node.crash();
-    keep(directory.path(), directory.path(), NEWEST);
 }
 
-/// Writes the directory with records. Once released it must never change.
-#[test]
-#[ignore = "writes files of the source"]
-fn write_the_directory_with_records() {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let (data, lines) = (directory.path().join("data"), directory.path().join("lines.jsonl"));
+/// Writes a directory with records that its exporter has not got yet.
+fn write_with_records(data: &Path, directory: &Path) {
+    let lines = directory.join("lines.jsonl");
     let create = |client: &Client| {
         for (partition, number) in (1..=2).flat_map(|partition| (0..INSTANCES).map(move |number| (partition, number))) {
             create_with(client, partition, &name("job", partition, number));
         }
     };
-    let node = start(with_exporter(&data, &lines));
+    let node = start(with_exporter(data, &lines));
     deploy(&node.client(), &process());
     create(&node.client());
     eventually("the records", || is_exported(&node));
     node.stop().expect("a clean stop");
     // Its target is away: what is written waits in the segments.
-    let node = Node::start(with_exporter(&data, &directory.path().join("away/lines.jsonl"))).expect("the node starts");
+    let node = Node::start(with_exporter(data, &directory.join("away/lines.jsonl"))).expect("the node starts");
     assert!(node.wait_until_ready(LIMIT));
     create(&node.client());
     node.crash();
-    keep(&data, &data, WITH_RECORDS);
 }

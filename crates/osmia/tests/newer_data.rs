@@ -211,7 +211,7 @@ async fn data_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
         (std::fs::read(&state).expect("there"), std::fs::read(data.join("FORMAT")).expect("there"));
     let (level, newest) = (newest_level() + 1, newest_level());
     let unknown_level = format!(
-        "Feature level {level} is not known: this build knows the levels 1 to {newest}. Use a build that knows it"
+        "Feature level {level} is not known: this build knows the levels up to {newest}. Use a build that knows it"
     );
 
     StateHeader::change(&state, StateHeader::put_newer_level);
@@ -240,6 +240,15 @@ async fn data_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
 
     change_format_file(&data, &[("format 1\n", "format 2\n"), ("oldest-reader 1\n", "oldest-reader 2\n")]);
     let found = format!("has format 2 of osmia {}, and this version understands format 1", env!("CARGO_PKG_VERSION"));
+    assert_refused(&data, &configuration, &found, Log::LeftClosed);
+    std::fs::write(data.join("FORMAT"), &kept_format).expect("writable");
+    // As builds wrote it before format 1 was declared.
+    change_format_file(&data, &[("data-format 1\n", "format 1\n"), ("draft 1\n", "")]);
+    let found = format!(
+        "The data directory {} has a line 'format' and none 'data-format', and this development build reads draft 1 of format 1 \
+         alone. Nothing brings it over. Choose an empty directory as data directory.",
+        data.display()
+    );
     assert_refused(&data, &configuration, &found, Log::LeftClosed);
     std::fs::write(data.join("FORMAT"), &kept_format).expect("writable");
     change_format_file(&data, &[(&format!("feature-level {newest}\n"), &format!("feature-level {level}\n"))]);

@@ -145,25 +145,6 @@ fn stored_bytes_stay_readable() {
     assert_eq!(hexadecimal, stored);
 }
 
-/// Fields that came later are read as their default from bytes that lack them.
-#[test]
-fn values_of_the_first_version_stay_readable() {
-    let value = ProcessInstanceValue { bpmn_process_id: "p".into(), version: 3, ..ProcessInstanceValue::default() };
-    let mut bytes = encode_to_vec(&value);
-    assert_eq!(bytes[0], 0x8d, "thirteen fields");
-    // The first version had eleven.
-    bytes[0] = 0x8b;
-    bytes.truncate(bytes.len() - 2);
-    assert_eq!(decode::<ProcessInstanceValue>(&bytes).expect("readable"), value);
-    let value = ProcessInstanceCreationValue { version: 3, ..ProcessInstanceCreationValue::default() };
-    let mut bytes = encode_to_vec(&value);
-    assert_eq!(bytes[0], 0x8b, "eleven fields");
-    // The first version had ten.
-    bytes[0] = 0x8a;
-    bytes.pop();
-    assert_eq!(decode::<ProcessInstanceCreationValue>(&bytes).expect("readable"), value);
-}
-
 #[test]
 fn instructions_are_exported_as_objects() {
     let value = ProcessInstanceCreationValue {

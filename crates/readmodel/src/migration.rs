@@ -49,12 +49,13 @@ mod tests {
     use crate::database::{Database, Server};
     use crate::file::{self, path_of};
     use crate::postgresql::PostgreSqlServer;
+    use crate::schema::APPLICATION_ID;
     use crate::store::Store;
 
     const PARTITION: PartitionId = PartitionId(1);
 
-    /// A file of format 1, as the version that had it wrote it.
-    const OF_FORMAT_1: &str = include_str!("../tests/data/format-1.sql");
+    /// Rows of a file of the present format. (A released format keeps a whole file, with the tables that it had.)
+    const ROWS: &str = include_str!("../tests/data/rows.sql");
 
     /// The format after the present one, with one synthetic change: signals have a note, which is their name at first.
     fn test_format() -> Format {
@@ -78,9 +79,11 @@ mod tests {
         rows.expect("a schema")
     }
 
-    fn write_file_of_format_1(path: &Path) {
+    fn write_file(path: &Path) {
         let file = rusqlite::Connection::open(path).expect("a file");
-        file.execute_batch(OF_FORMAT_1).expect("a file as that format has it");
+        let marks = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {SCHEMA_VERSION};");
+        let content = format!("PRAGMA auto_vacuum = INCREMENTAL; BEGIN; {TABLES} {ROWS} {marks} COMMIT;");
+        file.execute_batch(&content).expect("a file as the format has it");
     }
 
     /// How many rows each table has.
@@ -90,12 +93,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_format_1_is_gone_on_with_in_the_present_format_and_in_the_next_one() {
+    fn a_file_of_the_present_format_is_gone_on_with_in_it_and_in_the_next_one() {
         let mut counted = Vec::new();
         for format in [Format::PRESENT, test_format()] {
             let [new, kept] = [0, 1].map(|_| tempfile::tempdir().expect("a directory"));
             let new = file::open_in_format(&format, new.path(), PARTITION).expect("a new file");
-            write_file_of_format_1(&path_of(kept.path(), PARTITION));
+            write_file(&path_of(kept.path(), PARTITION));
             let store = file::open_in_format(&format, kept.path(), PARTITION).expect("it is understood");
             assert_eq!(store.place, RecordPlace { incarnation: 1, position: 40, number: 17 });
             let is_there = |select: &str| assert_eq!(store.database.number(select), 1, "{select}");
@@ -126,7 +129,7 @@ mod tests {
         ] {
             let directory = tempfile::tempdir().expect("a directory");
             let path = path_of(directory.path(), PARTITION);
-            write_file_of_format_1(&path);
+            write_file(&path);
             let file = rusqlite::Connection::open(&path).expect("a file");
             file.execute_batch(&format!("PRAGMA journal_mode = WAL; {marks}")).expect("other marks");
             drop(file);

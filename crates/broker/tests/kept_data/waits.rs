@@ -1,14 +1,10 @@
-//! Kept directories in which instances wait for everything that there is to wait for.
+//! Directories in which instances wait for everything that there is to wait for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::*;
 
-/// A directory of level 9, and the records that its exporter has got.
-const OF_LEVEL_9: &str = "format-1-waits";
-/// The same of level 10, which this version writes.
-const OF_LEVEL_10: &str = "format-1-waits-of-level-10";
 /// The job types of all that is to be done.
 const JOB_TYPES: [&str; 5] = ["work", "checked", "audit", "broken", "inner"];
 /// Longer than this format is kept.
@@ -135,24 +131,24 @@ fn order(client: &Client, key: Key, payload: Payload) {
 }
 
 #[test]
-fn everything_that_waits_in_a_kept_directory_goes_on_to_its_end() {
-    goes_on_to_its_end(OF_LEVEL_9, false);
-    goes_on_to_its_end(OF_LEVEL_10, false);
+fn everything_that_waits_in_a_directory_goes_on_to_its_end() {
+    goes_on_to_its_end(false);
 }
 
-/// What waits since before the raise goes on by the newest rules.
+/// What waits since before the raise goes on by the rules of the new level.
 #[test]
 fn everything_that_waits_goes_on_when_the_level_is_raised_meanwhile() {
-    goes_on_to_its_end(OF_LEVEL_9, true);
+    goes_on_to_its_end(true);
 }
 
-fn goes_on_to_its_end(name: &str, is_raised: bool) {
+fn goes_on_to_its_end(is_raised: bool) {
     let directory = tempfile::tempdir().expect("temporary directory");
-    tar(&["-xzf"], directory.path(), &archive(name));
+    write_with_everything_that_waits(directory.path());
     let (before, lines) = (directory.path().join("before.jsonl"), directory.path().join("lines.jsonl"));
     let waiting = instances(&before, "ELEMENT_ACTIVATED");
     assert_eq!(waiting.len(), 2, "one for each partition");
-    let node = start(with_exporter(&directory.path().join("data"), &lines));
+    let options = with_exporter(&directory.path().join("data"), &lines);
+    let node = start(NodeOptions { newest_feature_level: FeatureLevel::TEST, ..options });
     let client = node.client();
     if is_raised {
         raise(&client);
@@ -205,12 +201,9 @@ fn goes_on_to_its_end(name: &str, is_raised: bool) {
     }
 }
 
-/// Writes the directory. Once released it must never change.
-#[test]
-#[ignore = "writes files of the source"]
-fn write_the_directory_with_everything_that_waits() {
-    let directory = tempfile::tempdir().expect("temporary directory");
-    let (data, lines) = (directory.path().join("data"), directory.path().join("before.jsonl"));
+/// Writes a directory, and the records that its exporter has got.
+fn write_with_everything_that_waits(directory: &Path) {
+    let (data, lines) = (directory.join("data"), directory.join("before.jsonl"));
     let node = start(with_exporter(&data, &lines));
     let client = node.client();
     let listener = GlobalListenerValue {
@@ -247,5 +240,4 @@ fn write_the_directory_with_everything_that_waits() {
     eventually("the incidents", || of(&lines, "INCIDENT", "CREATED").len() == 2);
     eventually("the records", || is_exported(&node));
     node.stop().expect("a clean stop");
-    keep(&data, directory.path(), OF_LEVEL_10);
 }

@@ -40,7 +40,6 @@ pub struct ConditionalSubscriptionValue {
     pub tenant_id: Text,
     /// Subscriptions whose conditions are still to be looked at, where there are many.
     #[n(11)]
-    #[cbor(default)]
     #[serde(skip)]
     pub candidates: Vec<ConditionalCandidate>,
 }

@@ -144,7 +144,7 @@ pub struct DecisionEvaluationValue {
     pub failed_decision_id: Text,
     #[n(16)]
     pub tenant_id: Text,
-    /// Of a business rule task: the business id of its instance; empty when it has none, and before feature level 10.
+    /// Of a business rule task: the business id of its instance; empty when it has none.
     #[n(17)]
     #[cbor(skip_if = "str::is_empty")]
     pub business_id: Text,

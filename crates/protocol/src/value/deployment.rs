@@ -29,11 +29,9 @@ pub struct DeploymentValue {
     pub awaiting: Option<Request>,
     /// The decisions found in the files.
     #[n(5)]
-    #[cbor(default)]
     pub decisions_metadata: Vec<DecisionValue>,
     /// The graphs of decisions found in the files.
     #[n(6)]
-    #[cbor(default)]
     pub decision_requirements_metadata: Vec<DecisionRequirementsMetadata>,
     /// The forms found in the files.
     #[n(7)]

@@ -134,11 +134,11 @@ pub struct MessageSubscriptionValue {
     pub variables: Text,
     #[n(8)]
     pub tenant_id: Text,
-    /// The process definition of who waits; none before feature level 10.
+    /// The process definition of who waits.
     #[n(9)]
     #[cbor(skip_if = "is_none")]
     pub process_definition_key: Key,
-    /// The business id of the instance that waits; empty when it has none, and before feature level 10.
+    /// The business id of the instance that waits; empty when it has none.
     #[n(10)]
     #[cbor(skip_if = "str::is_empty")]
     pub business_id: Text,
@@ -175,11 +175,11 @@ pub struct ProcessMessageSubscriptionValue {
     pub variables: Text,
     #[n(9)]
     pub tenant_id: Text,
-    /// The process definition of who waits; none before feature level 10.
+    /// The process definition of who waits.
     #[n(10)]
     #[cbor(skip_if = "is_none")]
     pub process_definition_key: Key,
-    /// The business id of the instance that waits; empty when it has none, and before feature level 10.
+    /// The business id of the instance that waits; empty when it has none.
     #[n(11)]
     #[cbor(skip_if = "str::is_empty")]
     pub business_id: Text,

@@ -64,12 +64,10 @@ pub struct WorkValue {
     pub commands: Vec<Command>,
     /// How many continuations led here without a wait between them.
     #[n(3)]
-    #[cbor(default)]
     #[serde(skip)]
     pub rounds: u32,
     /// Whether there were more steps than one entry holds, so that others belong between these and what these cause.
     #[n(4)]
-    #[cbor(default)]
     #[serde(skip)]
     pub is_part: bool,
 }

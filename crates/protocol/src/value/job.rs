@@ -343,11 +343,9 @@ pub struct JobStreamValue {
     pub tenant_ids: Vec<Text>,
     /// What the stream may have taken in all, raised with GRANT. A total, so that a grant may be lost or come twice.
     #[n(7)]
-    #[cbor(default)]
     pub granted: JobAmount,
     /// What was pushed to it in all.
     #[n(8)]
-    #[cbor(default)]
     pub used: JobAmount,
 }
 

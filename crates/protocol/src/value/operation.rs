@@ -25,7 +25,6 @@ pub struct ProcessInstanceModificationValue {
     pub tenant_id: Text,
     /// Once it is done: the scopes in which something began, and the scopes that enclose them.
     #[n(5)]
-    #[cbor(default)]
     pub ancestor_scope_keys: Vec<Key>,
 }
 

@@ -42,12 +42,10 @@ pub struct ProcessInstanceValue {
     pub tenant_id: Text,
     /// Kind of the event, if the element is one.
     #[n(11)]
-    #[cbor(default)]
     pub bpmn_event_type: BpmnEventType,
     /// Whether the element is entered otherwise than by a sequence flow, so that no token is used up: by a trigger, a link,
     /// a modification, or as an inner instance.
     #[n(12)]
-    #[cbor(default)]
     #[serde(skip)]
     pub without_token: bool,
     /// What the instance is called outside, given at creation and passed on to the processes that it calls; empty when it has
@@ -94,7 +92,6 @@ pub struct ProcessInstanceCreationValue {
     pub awaiting: Option<Request>,
     /// What is to happen on the way.
     #[n(10)]
-    #[cbor(default)]
     pub runtime_instructions: Vec<RuntimeInstruction>,
     /// What the instance is called outside; empty when it has no such name.
     #[n(11)]
@@ -191,7 +188,6 @@ pub struct ProcessInstanceBatchValue {
     pub tenant_id: Text,
     /// The last child that is worked on, when those behind it are not meant.
     #[n(4)]
-    #[cbor(default)]
     #[serde(skip)]
     pub up_to: Option<Key>,
 }

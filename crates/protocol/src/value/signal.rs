@@ -20,7 +20,6 @@ pub struct SignalValue {
     pub tenant_id: Text,
     /// Where a broadcast goes on that reaches many; none where it begins.
     #[n(3)]
-    #[cbor(default)]
     #[serde(skip)]
     pub rest: Option<SignalRest>,
 }
