@@ -9,6 +9,7 @@ mod compression;
 mod conditional;
 mod consistency;
 mod decision;
+mod disposition;
 mod expression;
 mod global_listener;
 mod incident;

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use hyper::body::Bytes;
-use hyper::header::{CONTENT_TYPE, HeaderMap};
+use hyper::header::{CONTENT_DISPOSITION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use multer::{Constraints, Field, Multipart};
 use protocol::{
     DecisionRequirementsMetadata, DecisionValue, DeploymentResource, DeploymentValue, FormMetadata, Key,
@@ -12,6 +12,7 @@ use protocol::{
 };
 
 use super::api::NoAnswer;
+use super::disposition::Disposition;
 use super::json::JsonObject;
 use super::object::{Object, path_key};
 use super::problem::Problem;
@@ -39,8 +40,13 @@ pub(super) async fn deployment(headers: &HeaderMap, body: Bytes) -> Result<Deplo
         if parts > PARTS_MAX {
             return Err(Problem::bad_request(format!("The request has more than {PARTS_MAX} parts.")).into());
         }
-        match field.name() {
-            Some(RESOURCES) => deployment.resources.push(resource(field).await?),
+        let header = field.headers().get(CONTENT_DISPOSITION).map(HeaderValue::as_bytes);
+        let disposition = Disposition::read(header.unwrap_or_default());
+        let Disposition { name, file_name } = disposition.map_err(|reason| {
+            Problem::bad_request(format!("The request body is not multipart/form-data that can be read: {reason}."))
+        })?;
+        match name.as_deref() {
+            Some(RESOURCES) => deployment.resources.push(resource(file_name, field).await?),
             Some(TENANT_ID) => deployment.tenant_id = field.text().await.map_err(unreadable)?,
             _ => {}
         }
@@ -51,8 +57,8 @@ pub(super) async fn deployment(headers: &HeaderMap, body: Bytes) -> Result<Deplo
     Ok(deployment)
 }
 
-async fn resource(field: Field<'_>) -> Result<DeploymentResource, Problem> {
-    let Some(name) = field.file_name().filter(|name| !name.is_empty()).map(str::to_owned) else {
+async fn resource(name: Option<String>, field: Field<'_>) -> Result<DeploymentResource, Problem> {
+    let Some(name) = name.filter(|name| !name.is_empty()) else {
         let detail =
             "The part 'resources' has no file name. Its end says what is in the file: .bpmn, .dmn, .form or .rpa.";
         return Err(Problem::bad_request(detail));
