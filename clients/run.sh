@@ -58,7 +58,7 @@ purge() {
   python3 - "http://$OSMIA_MANAGEMENT_ADDRESS/actuator/cluster/purge" "http://$OSMIA_HTTP_ADDRESS/v2/topology" <<'PYTHON'
 import json, sys, time, urllib.request
 
-purge = urllib.request.urlopen(urllib.request.Request(sys.argv[1], data=b"", method="POST"))
+purge = urllib.request.urlopen(urllib.request.Request(sys.argv[1], method="POST"))
 change = str(json.load(purge)["changeId"])
 for _ in range(600):
     if json.load(urllib.request.urlopen(sys.argv[2])).get("lastCompletedChangeId") == change:

@@ -15,6 +15,7 @@ use tonic_health::server::HealthReporter;
 use crate::acknowledged::Acknowledged;
 use crate::answers::Answers;
 use crate::executor::Executor;
+use crate::guard::Guard;
 use crate::intake::Intake;
 use crate::job_stream::JobStreams;
 use crate::listener::{self, Listener, Speech};
@@ -95,11 +96,16 @@ impl Gateway {
         };
         let mut ports = JoinSet::new();
         let grpc_intake = intake.clone();
-        let services = move || grpc::Services::new(service.of_connection(), health_server.clone(), grpc_intake.clone());
+        let guard = |address: SocketAddr| Arc::new(Guard::new(address.ip(), options.allowed_hosts.clone()));
+        let (grpc_guard, http_guard) = (guard(grpc_address), guard(http_address));
+        let services = move || {
+            let (health, intake, guard) = (health_server.clone(), grpc_intake.clone(), grpc_guard.clone());
+            grpc::Services::new(service.of_connection(), health, intake, guard)
+        };
         ports.spawn(listener(grpc, Speech::Http2, grpc_tls).serve(services, stopping.clone()));
         let workers = rest::Workers { polling, long_polling_timeout, stopping: stopping.clone() };
         let searcher = rest::Searcher::new(options.read_model.clone(), options.search_wait_max);
-        let api = rest::Api::new(executor, intake, workers, clock, searcher);
+        let api = rest::Api::new(executor, intake, workers, clock, searcher, http_guard);
         ports.spawn(listener(http, Speech::Http, http_tls).serve(move || api.of_connection(), stopping.clone()));
         let server = tokio::spawn(serve(ports, stopping));
         Ok(Gateway {
@@ -268,7 +274,8 @@ mod tests {
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
         let mut publish = async || {
             let body = r#"{"name":"paid","correlationKey":"bee"}"#;
-            let head = "POST /v2/messages/publication HTTP/1.1\r\nHost: o\r\nContent-Type: application/json\r\n";
+            let head =
+                "POST /v2/messages/publication HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
             let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
             stream.write_all(request.as_bytes()).await.expect("it is taken");
             let mut answer = vec![0; 4_096];
@@ -297,7 +304,7 @@ mod tests {
     /// Sends a request on a connection of its own, and returns the status of its answer.
     async fn rest(address: SocketAddr, method_and_path: &str, body: &str) -> String {
         let mut stream = tokio::net::TcpStream::connect(address).await.expect("it listens");
-        let head = format!("{method_and_path} HTTP/1.1\r\nHost: o\r\nContent-Type: application/json\r\n");
+        let head = format!("{method_and_path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
         let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
         stream.write_all(request.as_bytes()).await.expect("it is taken");
         let mut answer = vec![0; 4_096];

@@ -8,6 +8,7 @@ mod status;
 mod topology;
 
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use gateway_interface::gateway_server::GatewayServer;
@@ -23,6 +24,7 @@ use tonic_health::pb::health_server::{Health, HealthServer};
 
 use crate::MESSAGE_BYTES_MAX;
 use crate::answers::Counted;
+use crate::guard::Guard;
 use crate::intake::{ArrivalError, Arriving, Intake};
 use crate::listener::{Answer, Answering, Caller};
 use rpc::Rpc;
@@ -34,10 +36,11 @@ pub(crate) struct Services<H: Health> {
     gateway: GatewayServer<Service>,
     health: HealthServer<H>,
     intake: Intake,
+    guard: Arc<Guard>,
 }
 
 impl<H: Health> Services<H> {
-    pub(crate) fn new(service: Service, health: HealthServer<H>, intake: Intake) -> Self {
+    pub(crate) fn new(service: Service, health: HealthServer<H>, intake: Intake, guard: Arc<Guard>) -> Self {
         Services {
             // Some clients compress every request. The limit on messages counts what they unpack to.
             gateway: GatewayServer::new(service)
@@ -45,14 +48,12 @@ impl<H: Health> Services<H> {
                 .accept_compressed(CompressionEncoding::Gzip),
             health: health.accept_compressed(CompressionEncoding::Gzip),
             intake,
+            guard,
         }
     }
-}
 
-impl<H: Health> Answer for Services<H> {
-    type Body = Body;
-
-    fn answer(&self, mut request: Request<Incoming>, caller: &Caller) -> Answering<Body> {
+    /// Hands a call to its service.
+    fn call(&self, mut request: Request<Incoming>, caller: &Caller) -> Answering<Body> {
         let mut names = request.uri().path().trim_start_matches('/').split('/');
         let (service, procedure) = (names.next().unwrap_or_default(), names.next().unwrap_or_default());
         if service == gateway_interface::SERVICE_NAME {
@@ -87,6 +88,19 @@ impl<H: Health> Answer for Services<H> {
         let message = format!("There is no method '{path}' here, only those of {}.", gateway_interface::SERVICE_NAME);
         let response = status(Code::Unimplemented, message).into_http();
         Box::pin(async move { Ok(response) })
+    }
+}
+
+impl<H: Health> Answer for Services<H> {
+    type Body = Body;
+
+    fn answer(&self, request: Request<Incoming>, caller: &Caller) -> Answering<Body> {
+        let foreign = self.guard.check_page(request.method(), request.uri(), request.headers());
+        let foreign = foreign.map_err(|refusal| status(Code::PermissionDenied, refusal.to_string()));
+        match foreign {
+            Ok(()) => self.call(request, caller),
+            Err(refusal) => Box::pin(async move { Ok(refusal.into_http()) }),
+        }
     }
 }
 

@@ -19,6 +19,7 @@ mod connections;
 mod executor;
 mod gateway;
 mod grpc;
+mod guard;
 mod intake;
 mod job_stream;
 mod job_type;
@@ -44,6 +45,7 @@ use readmodel::ReadModel;
 pub use acknowledged::Acknowledged;
 pub use connections::{ConnectionPlace, Connections, ManagementConnection};
 pub use gateway::{Gateway, check_addresses};
+pub use guard::{AllowedHosts, Guard, Refusal, protect};
 pub use job_stream::{JobStreamView, JobStreams};
 pub use outcome::RecordPosition;
 
@@ -60,6 +62,8 @@ pub struct GatewayOptions {
     pub grpc_address: SocketAddr,
     /// Where to listen for HTTP; port 0 takes a free one.
     pub http_address: SocketAddr,
+    /// Names by which clients may ask for HTTP, besides those of this machine itself.
+    pub allowed_hosts: AllowedHosts,
     /// Certificate and key, when connections are encrypted.
     pub tls: Option<TlsFiles>,
     /// How long a partition may take to answer.
@@ -84,6 +88,7 @@ impl GatewayOptions {
         GatewayOptions {
             grpc_address,
             http_address,
+            allowed_hosts: AllowedHosts::default(),
             tls: None,
             request_timeout: Duration::from_secs(15),
             long_polling_timeout: Duration::from_secs(10),

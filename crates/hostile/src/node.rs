@@ -160,7 +160,7 @@ impl Addresses {
     fn http(&self, path: &str) -> Option<String> {
         let mut stream = TcpStream::connect(&self.management).ok()?;
         stream.set_read_timeout(Some(ANSWER_LIMIT)).ok()?;
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: osmia\r\nConnection: close\r\n\r\n").ok()?;
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
         let mut response = String::new();
         stream.read_to_string(&mut response).ok()?;
         response.split_once("\r\n\r\n").map(|(_, body)| body.to_owned())

@@ -82,6 +82,10 @@ pub(crate) struct Start {
     /// Port for health, metrics and clock; 0 takes a free one [default: 9600]
     #[arg(long, value_name = "PORT")]
     management_port: Option<String>,
+    /// Names by which the HTTP ports may be asked besides localhost, the host and, where that is no loopback address, addresses and
+    /// names without a point; a list of names, patterns like *.example.com, or * for any name [default: none]
+    #[arg(long, value_name = "LIST")]
+    allowed_hosts: Option<String>,
     /// Free bytes on the disk below which no new work is taken [default: a fiftieth of it, at least 16MB, at most 1GB]
     #[arg(long, value_name = "BYTES")]
     disk_free_space_low: Option<String>,
@@ -178,6 +182,7 @@ impl Start {
             ("grpc-port", self.grpc_port),
             ("http-port", self.http_port),
             ("management-port", self.management_port),
+            ("allowed-hosts", self.allowed_hosts),
             ("disk-free-space-low", self.disk_free_space_low),
             ("disk-reserve", self.disk_reserve),
             ("checkpoint-interval", self.checkpoint_interval),

@@ -56,6 +56,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("grpc-port", &["CAMUNDA_API_GRPC_PORT", "ZEEBE_BROKER_GATEWAY_NETWORK_PORT", "ZEEBE_GATEWAY_NETWORK_PORT"]),
     setting("http-port", &["SERVER_PORT"]),
     setting("management-port", &["MANAGEMENT_SERVER_PORT"]),
+    setting("allowed-hosts", &[]),
     setting(
         "disk-free-space-low",
         &["CAMUNDA_DATA_PRIMARYSTORAGE_DISK_FREESPACE_PROCESSING", "ZEEBE_BROKER_DATA_DISK_FREESPACE_PROCESSING"],
@@ -135,6 +136,8 @@ pub(crate) struct Configuration {
     pub grpc_port: u16,
     pub http_port: u16,
     pub management_port: u16,
+    /// Names by which the HTTP ports may be asked, besides those of this machine itself; the host is one of them.
+    pub allowed_hosts: gateway::AllowedHosts,
     /// Free bytes below which no new work is taken.
     pub disk_free_space_low: Option<u64>,
     /// Bytes that are kept for ending work on a full disk.
@@ -309,10 +312,12 @@ impl Configuration {
         }
         let tls = tls(sources)?;
         let data = sources.get("data", directory)?.unwrap_or_else(|| PathBuf::from("./osmia-data"));
+        let host = host(sources)?;
         let configuration = Configuration {
             unknown_variables: sources.unknown_variables(tls.is_some())?,
             partitions: sources.get("partitions", |text| number(text, 1, 4095, "a number from 1 to 4095"))?,
-            host: host(sources)?,
+            allowed_hosts: sources.get("allowed-hosts", gateway::AllowedHosts::read)?.unwrap_or_default().with(&host),
+            host,
             grpc_port: sources.get("grpc-port", port)?.unwrap_or(26_500),
             http_port: sources.get("http-port", port)?.unwrap_or(8_080),
             management_port: management_port(sources)?,

@@ -10,6 +10,7 @@ use broker::{Client, FeatureLevel, PartitionLevel, RaiseError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::json_body::JsonBody;
 use crate::management::{Managed, error, starting};
 
 /// What is asked for.
@@ -25,7 +26,7 @@ pub(crate) async fn show(State(managed): State<Arc<Managed>>) -> Response {
 }
 
 /// Raises all partitions that are not there yet. Asked again after a failure, it goes on with those that are left.
-pub(crate) async fn raise(State(managed): State<Arc<Managed>>, Json(Raise { level }): Json<Raise>) -> Response {
+pub(crate) async fn raise(State(managed): State<Arc<Managed>>, JsonBody(Raise { level }): JsonBody<Raise>) -> Response {
     let Some(client) = managed.client() else { return starting() };
     if let Err(refusal) = client.check_feature_level(level) {
         return refused(&refusal);

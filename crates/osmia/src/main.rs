@@ -12,6 +12,7 @@ mod exporting;
 mod feature_level;
 mod health;
 mod input;
+mod json_body;
 mod load;
 mod management;
 mod metrics;

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use broker::{Client, Clock, DiskState, DiskView, ExporterPosition, ExporterState, ExporterStatus, Exporters, Health};
-use gateway::{Connections, JobStreamView, JobStreams, ManagementConnection};
+use gateway::{Connections, Guard, JobStreamView, JobStreams, ManagementConnection, Refusal};
 use parking_lot::RwLock;
 use readmodel::ReadModel;
 use serde::{Deserialize, Serialize};
@@ -19,8 +19,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
+use crate::configuration::Configuration;
 use crate::exporting;
 use crate::feature_level;
+use crate::json_body::JsonBody;
 use crate::metrics::Metrics;
 use crate::purge;
 
@@ -164,12 +166,12 @@ impl Condition {
 pub(crate) async fn serve(
     managed: Arc<Managed>,
     connections: Connections,
-    host: &str,
-    port: u16,
+    configuration: &Configuration,
 ) -> std::io::Result<(SocketAddr, JoinHandle<std::io::Result<()>>)> {
-    let listener = TcpListener::bind((host, port)).await?;
+    let listener = TcpListener::bind((configuration.host.as_str(), configuration.management_port)).await?;
     let address = listener.local_addr()?;
-    let (router, port) = (router(managed), Port { listener, connections });
+    let guard = Guard::new(address.ip(), configuration.allowed_hosts.clone());
+    let (router, port) = (router(managed, guard), Port { listener, connections });
     Ok((address, tokio::spawn(async move { axum::serve(port, router).await })))
 }
 
@@ -198,7 +200,7 @@ impl axum::serve::Listener for Port {
     }
 }
 
-fn router(managed: Arc<Managed>) -> Router {
+fn router(managed: Arc<Managed>, guard: Guard) -> Router {
     Router::new()
         .route("/actuator/health", get(health))
         .route("/actuator/health/{group}", get(health_group))
@@ -217,6 +219,7 @@ fn router(managed: Arc<Managed>) -> Router {
         .route("/actuator/jobstreams/{side}", get(job_streams_of))
         .fallback(unknown)
         .layer(axum::middleware::from_fn(json_errors))
+        .layer(axum::middleware::from_fn_with_state(Arc::new(guard), guarded))
         .with_state(managed)
 }
 
@@ -378,7 +381,7 @@ async fn clock(State(managed): Shared) -> Response {
     }
 }
 
-async fn clock_pin(State(managed): Shared, Json(pin): Json<Pin>) -> Response {
+async fn clock_pin(State(managed): Shared, JsonBody(pin): JsonBody<Pin>) -> Response {
     if !can_be_shown(pin.epoch_milli) {
         return error(StatusCode::BAD_REQUEST, "The field 'epochMilli' must be a time of the calendar from 1970 on.");
     }
@@ -390,7 +393,7 @@ fn can_be_shown(milliseconds: i64) -> bool {
     milliseconds >= 0 && jiff::Timestamp::from_millisecond(milliseconds).is_ok()
 }
 
-async fn clock_add(State(managed): Shared, Json(add): Json<Add>) -> Response {
+async fn clock_add(State(managed): Shared, JsonBody(add): JsonBody<Add>) -> Response {
     let now = managed.node.read().as_ref().map_or(0, |(_, clock)| clock.now_milliseconds());
     if !now.checked_add(add.offset_milli).is_some_and(can_be_shown) {
         return error(
@@ -491,6 +494,25 @@ async fn unknown(request: Request) -> Response {
 
 pub(crate) fn error(code: StatusCode, message: &str) -> Response {
     (code, Json(json!({ "status": code.as_u16(), "message": message }))).into_response()
+}
+
+/// Keeps pages of other origins out, as on the REST port.
+async fn guarded(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    let mut response = match guard.check(request.method(), request.uri(), request.headers()) {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => foreign(&refusal, request.uri().path()),
+    };
+    gateway::protect(response.headers_mut());
+    response
+}
+
+fn foreign(refusal: &Refusal, path: &str) -> Response {
+    let status = refusal.status();
+    let problem = json!({
+        "type": "about:blank", "title": status.canonical_reason(), "status": status.as_u16(), "detail": refusal.to_string(),
+        "instance": path,
+    });
+    (status, [(header::CONTENT_TYPE, "application/problem+json")], problem.to_string()).into_response()
 }
 
 /// Errors of the router itself are plain text; every answer here is JSON.

@@ -98,10 +98,9 @@ async fn run(configuration: &Configuration, begin: Instant) -> Outcome {
     let metrics = Metrics::install()?;
     let managed = Managed::new(metrics.clone());
     let connections = connections(configuration, open_files_max);
-    let (management_address, _server) =
-        management::serve(managed.clone(), connections.clone(), &configuration.host, configuration.management_port)
-            .await
-            .map_err(|error| bind_error("management", &configuration.host, configuration.management_port, &error))?;
+    let (management_address, _server) = management::serve(managed.clone(), connections.clone(), configuration)
+        .await
+        .map_err(|error| bind_error("management", &configuration.host, configuration.management_port, &error))?;
     tokio::spawn(upkeep(metrics));
 
     let mut options = node_options(configuration)?;
@@ -179,6 +178,7 @@ async fn serve(
     let searched = read_model.clone();
     let [grpc_address, http_address] = client_addresses(configuration)?;
     let options = GatewayOptions {
+        allowed_hosts: configuration.allowed_hosts.clone(),
         tls: configuration.tls.clone(),
         request_timeout: configuration.request_timeout,
         long_polling_timeout: configuration.long_polling_timeout,

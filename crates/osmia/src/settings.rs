@@ -79,7 +79,8 @@ fn check(CheckArguments { start, json }: CheckArguments) -> Outcome {
 }
 
 /// What the template shows of settings that have no default, or none of one word.
-const EXAMPLES: [(&str, &str); 10] = [
+const EXAMPLES: [(&str, &str); 11] = [
+    ("allowed-hosts", "'osmia.example.com, *.svc.cluster.local'"),
     ("disk-free-space-low", "1GB"),
     ("disk-reserve", "64MB"),
     ("write-throttle-backlog", "100000"),

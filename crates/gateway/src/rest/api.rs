@@ -18,6 +18,7 @@ use super::routes::{Existing, Found, Parameters, Route, Routes};
 use super::search::Searcher;
 use super::{compression, consistency, openapi, reception, response, swagger};
 use crate::executor::Executor;
+use crate::guard::{self, Guard};
 use crate::intake::Intake;
 use crate::listener::{Answer, Answering, Caller};
 use crate::long_polling::LongPolling;
@@ -38,6 +39,7 @@ pub(super) struct Shared {
     pub workers: Workers,
     pub clock: Arc<Clock>,
     intake: Intake,
+    guard: Arc<Guard>,
     routes: Arc<Routes>,
     pub searcher: Searcher,
     metrics: Arc<ApiMetrics>,
@@ -141,9 +143,10 @@ impl Api {
         workers: Workers,
         clock: Arc<Clock>,
         searcher: Searcher,
+        guard: Arc<Guard>,
     ) -> Api {
         let (routes, metrics) = (Arc::new(Routes::new()), Arc::new(ApiMetrics::new()));
-        Api(Arc::new(Shared { executor, workers, clock, searcher, intake, routes, metrics }))
+        Api(Arc::new(Shared { executor, workers, clock, searcher, intake, guard, routes, metrics }))
     }
 
     /// For one more connection.
@@ -183,8 +186,10 @@ impl Shared {
         let (parts, body) = request.into_parts();
         let mut body = Some(body);
         let path = parts.uri.path();
-        let (route, answered) = match self.routes.find(method(&parts.method), path) {
-            Found::Operation(route, parameters) => {
+        let foreign = self.guard.check(&parts.method, &parts.uri, &parts.headers).err();
+        let (route, answered) = match (foreign, self.routes.find(method(&parts.method), path)) {
+            (Some(refusal), _) => (None, Err(Problem::new(refusal.status(), refusal.to_string()))),
+            (None, Found::Operation(route, parameters)) => {
                 let (headers, version) = (&parts.headers, parts.version);
                 let answered = match route.existing {
                     _ if version == Version::HTTP_11 && !headers.contains_key(HOST) => Err(no_host().into()),
@@ -201,8 +206,8 @@ impl Shared {
                 });
                 (Some(route), answered)
             }
-            Found::OtherMethods(methods) => (None, other_methods(&parts.method, path, &methods)),
-            Found::Nothing => {
+            (None, Found::OtherMethods(methods)) => (None, other_methods(&parts.method, path, &methods)),
+            (None, Found::Nothing) => {
                 let is_get = method(&parts.method) == Method::GET.as_str();
                 let found = is_get.then(|| described(path, &parts.headers)).flatten();
                 (None, found.ok_or_else(|| nothing(&parts.method, path)))
@@ -213,7 +218,8 @@ impl Shared {
         }
         let response =
             answered.unwrap_or_else(|problem| consistency::reached(response::problem(&problem, path), problem.at));
-        let response = compression::compress(&parts.headers, response).await;
+        let mut response = compression::compress(&parts.headers, response).await;
+        guard::protect(response.headers_mut());
         self.metrics.record(route, begin, response.status());
         if parts.method == Method::HEAD { response::without_body(response) } else { response }
     }
@@ -221,7 +227,8 @@ impl Shared {
     /// Waits for the body of a request, and for its turn if it starts work.
     pub(super) async fn receive(&self, taken: Taken<'_>, caller: &Caller) -> Result<(Bytes, Option<Start>), NoAnswer> {
         let has_body = taken.body.as_ref().is_some_and(|body| !body.is_end_stream());
-        reception::check(taken.headers, taken.existing.body_kind(), has_body)?;
+        let kind = taken.existing.body_kind();
+        reception::check(taken.headers, kind, has_body)?;
         let is_start = taken.existing.is_start();
         let start = match taken.start {
             None if is_start => Some(self.turn(taken.version, caller).await?),
@@ -231,7 +238,7 @@ impl Shared {
         // Nobody else takes it.
         let Some(body) = taken.body.take() else { return Ok((Bytes::new(), start)) };
         let body = reception::read(self.intake.receive(body, arrival)).await?;
-        Ok((body, start))
+        Ok((reception::without_byte_order_mark(kind, body), start))
     }
 
     /// Over HTTP/1.1 a connection has one request at a time, and a client has many connections.

@@ -51,14 +51,11 @@ pub(super) fn check(headers: &HeaderMap, kind: Kind, has_body: bool) -> Result<(
     if length.is_some_and(|length| length > bytes_max as u64) {
         return Err(too_large());
     }
-    if !has_body && kind == Kind::Json {
+    let media_type = headers.get(CONTENT_TYPE).map(|given| given.to_str().unwrap_or("?"));
+    if !has_body && kind == Kind::Json && media_type.is_none() {
         return Ok(());
     }
-    let media_type = headers.get(CONTENT_TYPE).and_then(|given| given.to_str().ok()).unwrap_or_default();
-    if !is_of_kind(kind, media_type) {
-        let right = kind.media_type();
-        return Err(unsupported(format!("Content-Type '{media_type}' is not supported. Send '{right}'.")));
-    }
+    check_type(kind, media_type.unwrap_or_default(), has_body)?;
     match headers.get(CONTENT_ENCODING).map(|given| given.to_str().unwrap_or_default()) {
         None | Some("identity") => Ok(()),
         Some(encoding) => Err(unsupported(format!("Content-Encoding '{encoding}' is not supported. Send it plain."))),
@@ -69,18 +66,41 @@ fn length(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok())
 }
 
-/// JSON is in UTF-8. What a form says about its characters means nothing, because its files are not texts.
-fn is_of_kind(kind: Kind, media_type: &str) -> bool {
+/// JSON is in UTF-8, of which ASCII is a part. What a form says about its characters means nothing, because its files are not texts.
+/// Only forms of web pages send a form that nobody asked for, also when there is nothing in it.
+fn check_type(kind: Kind, media_type: &str, has_body: bool) -> Result<(), Problem> {
+    const NAMES_OF_UTF_8: [&str; 4] = ["utf-8", "utf8", "us-ascii", "ascii"];
     let mut parts = media_type.split(';').map(str::trim);
-    let is_of_kind = parts.next().is_some_and(|given| given.eq_ignore_ascii_case(kind.media_type()));
-    is_of_kind
-        && (kind == Kind::Form
-            || parts.all(|parameter| match parameter.split_once('=') {
-                Some((name, value)) if name.trim().eq_ignore_ascii_case("charset") => {
-                    value.trim().trim_matches('"').eq_ignore_ascii_case("utf-8")
-                }
-                _ => true,
-            }))
+    let given = parts.next().unwrap_or_default();
+    let right = kind.media_type();
+    let is_empty = !has_body && kind == Kind::Json && !given.eq_ignore_ascii_case(Kind::Form.media_type());
+    if !is_empty && !given.eq_ignore_ascii_case(right) {
+        return Err(unsupported(format!("Content-Type '{media_type}' is not supported. Send '{right}'.")));
+    }
+    if is_empty || kind == Kind::Form {
+        return Ok(());
+    }
+    let charsets = parts.filter_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches('"').trim())
+    });
+    for charset in charsets {
+        if !NAMES_OF_UTF_8.iter().any(|name| name.eq_ignore_ascii_case(charset)) {
+            let detail =
+                format!("Content-Type '{media_type}' names an encoding that is not supported. Send JSON in UTF-8.");
+            return Err(unsupported(detail));
+        }
+    }
+    Ok(())
+}
+
+/// JSON without the mark that some programs write before UTF-8.
+pub(super) fn without_byte_order_mark(kind: Kind, body: Bytes) -> Bytes {
+    const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+    match kind {
+        Kind::Json if body.starts_with(BYTE_ORDER_MARK) => body.slice(BYTE_ORDER_MARK.len()..),
+        _ => body,
+    }
 }
 
 fn unsupported(detail: String) -> Problem {
@@ -170,9 +190,23 @@ mod tests {
     }
 
     #[test]
+    fn the_mark_before_utf_8_is_no_part_of_json() {
+        let read = |kind, text: &'static str| without_byte_order_mark(kind, Bytes::from_static(text.as_bytes()));
+        assert_eq!(read(Kind::Json, "\u{feff}{}"), "{}");
+        assert_eq!(read(Kind::Json, "{}\u{feff}"), "{}\u{feff}");
+        assert_eq!(read(Kind::Json, "\u{feff}"), "");
+        assert_eq!(read(Kind::Form, "\u{feff}--b"), "\u{feff}--b");
+    }
+
+    #[test]
     fn only_plain_json_is_taken() {
-        for right in ["application/json", "application/json; charset=UTF-8", "Application/JSON;charset=\"utf-8\"; a=b"]
-        {
+        for right in [
+            "application/json",
+            "application/json; charset=UTF-8",
+            "application/json;charset=UTF8",
+            "Application/JSON;CHARSET=\"utf-8\"; a=b",
+            "application/json; charset=us-ascii",
+        ] {
             assert_eq!(status(&[("content-type", right)]), 200, "{right}");
         }
         for wrong in ["text/plain", "application/json; charset=ISO-8859-1", "application/jsonx", "", "json"] {
@@ -187,6 +221,12 @@ mod tests {
         let expects = [json, ("content-length", "4194305"), ("expect", "100-continue")];
         assert_eq!(status(&expects), 413, "before any of it is sent");
         assert!(check(&HeaderMap::new(), Kind::Json, false).is_ok());
+        let of_type = |media_type: &str| {
+            let headers = [(CONTENT_TYPE, media_type.parse().expect("a value"))].into_iter().collect();
+            check(&headers, Kind::Json, false).map_err(|problem| problem.detail)
+        };
+        assert_eq!(of_type("application/json; charset=UTF-16"), Ok(()), "there is nothing to read");
+        assert!(of_type("multipart/form-data; boundary=b").unwrap_err().contains("Send 'application/json'."));
         assert!(check(&HeaderMap::new(), Kind::Form, false).is_err(), "a form has parts");
     }
 }

@@ -5,9 +5,7 @@ use std::io::Read;
 use flate2::read::GzDecoder;
 use hyper::Response;
 use hyper::body::Bytes;
-use hyper::header::{
-    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, HeaderMap, HeaderValue, VARY, X_CONTENT_TYPE_OPTIONS,
-};
+use hyper::header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, HeaderMap, HeaderValue, VARY};
 
 use super::compression::accepts_gzip;
 use super::response::{self, ApiBody};
@@ -87,6 +85,5 @@ pub(super) fn file(path: &str, headers: &HeaderMap) -> Option<Response<ApiBody>>
     // Another version may have another page.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     headers.insert(CONTENT_SECURITY_POLICY, POLICY);
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     Some(response)
 }

@@ -271,8 +271,9 @@ async fn slow_management(victim: Victim) -> Verdict {
         for _ in 0..500 {
             let Ok(mut stream) = TcpStream::connect(&address) else { break };
             // Half a request, whose end never comes.
-            let _ = stream
-                .write_all(b"POST /actuator/clock/add HTTP/1.1\r\nHost: osmia\r\nContent-Length: 1000000000\r\n\r\n{");
+            let _ = stream.write_all(
+                b"POST /actuator/clock/add HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\n{",
+            );
             open.push(stream);
         }
         open

@@ -50,7 +50,7 @@ fn ask(address: &str, method: &str, path: &str, body: &str) -> Result<(u16, Stri
     let mut stream = TcpStream::connect(address).map_err(text)?;
     stream.set_read_timeout(Some(ANSWER_LIMIT)).map_err(text)?;
     let head = format!(
-        "{method} {path} HTTP/1.1\r\nHost: osmia\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n",
         body.len()
     );

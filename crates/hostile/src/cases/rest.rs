@@ -31,7 +31,7 @@ async fn with_address(victim: Victim, attack: impl FnOnce(&str) -> Verdict + Sen
     let address = victim.addresses.rest.clone();
     let task = tokio::task::spawn_blocking(move || {
         let said = attack(&address)?;
-        match ask(&address, "GET /v2/status HTTP/1.1\r\nHost: osmia\r\n\r\n") {
+        match ask(&address, "GET /v2/status HTTP/1.1\r\nHost: localhost\r\n\r\n") {
             Ok(204) => Ok(said),
             other => Err(format!("{said}, and then nobody is answered: {other:?}")),
         }
@@ -65,8 +65,8 @@ async fn half_requests(victim: Victim) -> Verdict {
     with_address(victim, |address| {
         let halves = [
             "POST /v2/process-instances HTTP/1.1\r\nHost: osm",
-            "POST /v2/process-instances HTTP/1.1\r\nHost: osmia\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{",
-            "POST /v2/messages/publication HTTP/1.1\r\nHost: osmia\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nf",
+            "POST /v2/process-instances HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000000\r\n\r\n{",
+            "POST /v2/messages/publication HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nf",
             "GE",
         ];
         let mut open = Vec::new();
@@ -75,7 +75,7 @@ async fn half_requests(victim: Victim) -> Verdict {
             stream.write_all(half.as_bytes()).map_err(|error| error.to_string())?;
             open.push(stream);
         }
-        let answered = ask(address, "GET /v2/topology HTTP/1.1\r\nHost: osmia\r\n\r\n")?;
+        let answered = ask(address, "GET /v2/topology HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
         Ok(format!("{} half requests, and one more with {answered}", open.len()))
     })
     .await
@@ -100,14 +100,14 @@ fn flood(address: &str, beginning: &str, more: &str) -> Verdict {
 async fn headers_without_end(victim: Victim) -> Verdict {
     with_address(victim, |address| {
         let header = format!("X-Hostile: {}\r\n", "x".repeat(4_000));
-        flood(address, "GET /v2/topology HTTP/1.1\r\nHost: osmia\r\n", &header)
+        flood(address, "GET /v2/topology HTTP/1.1\r\nHost: localhost\r\n", &header)
     })
     .await
 }
 
 async fn body_without_end(victim: Victim) -> Verdict {
     with_address(victim, |address| {
-        let head = "POST /v2/process-instances HTTP/1.1\r\nHost: osmia\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+        let head = "POST /v2/process-instances HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
         flood(address, head, &format!("10000\r\n{}\r\n", " ".repeat(0x1_0000)))
     })
     .await
@@ -115,7 +115,7 @@ async fn body_without_end(victim: Victim) -> Verdict {
 
 async fn unread_answers(victim: Victim) -> Verdict {
     with_address(victim, |address| {
-        let request = "GET /v2/topology HTTP/1.1\r\nHost: osmia\r\n\r\n".repeat(100);
+        let request = "GET /v2/topology HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(100);
         let mut open = Vec::new();
         let mut all = 0;
         for _ in 0..20 {
@@ -131,7 +131,7 @@ async fn unread_answers(victim: Victim) -> Verdict {
             open.push(stream);
             all += sent;
         }
-        let answered = ask(address, "GET /v2/topology HTTP/1.1\r\nHost: osmia\r\n\r\n")?;
+        let answered = ask(address, "GET /v2/topology HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
         Ok(format!("{} connections took {all} bytes, and one more was answered {answered}", open.len()))
     })
     .await
@@ -141,7 +141,7 @@ async fn many_creations(victim: Victim) -> Verdict {
     with_address(victim, |address| {
         let body = r#"{"processDefinitionId":"hostile-is-not-there"}"#;
         let request = format!(
-            "POST /v2/process-instances HTTP/1.1\r\nHost: osmia\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST /v2/process-instances HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
         let mut workers = Vec::new();
@@ -178,7 +178,7 @@ async fn many_connections(victim: Victim) -> Verdict {
         for _ in 0..5_000 {
             // At some number the node, or this machine, has enough.
             let Ok(mut stream) = connect(address) else { break };
-            let asked = stream.write_all(b"GET /v2/status HTTP/1.1\r\nHost: osmia\r\n\r\n");
+            let asked = stream.write_all(b"GET /v2/status HTTP/1.1\r\nHost: localhost\r\n\r\n");
             if asked.is_err() || status(&mut stream).is_err() {
                 break;
             }
@@ -194,7 +194,7 @@ async fn slow_bodies(victim: Victim) -> Verdict {
         let mut open = Vec::new();
         for _ in 0..200 {
             let mut stream = connect(address)?;
-            let head = "POST /v2/jobs/7/completion HTTP/1.1\r\nHost: osmia\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n";
+            let head = "POST /v2/jobs/7/completion HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n";
             stream.write_all(head.as_bytes()).map_err(|error| error.to_string())?;
             open.push(stream);
         }

@@ -59,7 +59,7 @@ fn connect(address: &str) -> Result<TcpStream, String> {
 
 fn request(path: &str, body: &str) -> String {
     format!(
-        "POST /v2/{path} HTTP/1.1\r\nHost: osmia\r\nConnection: close\r\nContent-Type: application/json\r\n\
+        "POST /v2/{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n{body}",
         body.len()
     )

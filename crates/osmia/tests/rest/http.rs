@@ -91,12 +91,21 @@ async fn mistakes_are_told_as_problems() {
     let body = r#"{"processDefinitionId":"order"}"#;
     for kind in ["text/plain", "application/x-www-form-urlencoded", "application/json; charset=UTF-16"] {
         connection.send(&format!(
-            "POST {creation} HTTP/1.1\r\nHost: o\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+            "POST {creation} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         ));
         let (status, _, detail) = connection.read(true).problem(creation);
         assert_eq!(status, 415);
         assert!(detail.contains(kind), "{detail}");
+    }
+    for (kind, mark) in [("application/json;charset=UTF8", ""), ("application/json; charset=\"utf-8\"", "\u{feff}")] {
+        let body = format!("{mark}{body}");
+        connection.send(&format!(
+            "POST {creation} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ));
+        let answer = connection.read(true);
+        assert_eq!(answer.status, 200, "{kind}: {}", answer.body);
     }
     let (_, metrics) = server.http("GET", "/actuator/prometheus", "");
     let counted = |labels: &str| {
@@ -141,7 +150,7 @@ async fn requests_follow_each_other_on_one_connection() {
     // In pieces, in chunks, and announced before.
     for piece in [
         "POST /v2/process-instances HTT",
-        "P/1.1\r\nHost: o\r\nContent-Type: application/json\r\nTransfer-",
+        "P/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-",
         "Encoding: chunked\r\n\r\n6\r\n{\"proc\r\n",
     ] {
         connection.send(piece);
@@ -152,13 +161,13 @@ async fn requests_follow_each_other_on_one_connection() {
     assert_eq!(connection.read(true).status, 200);
     let body = r#"{"processDefinitionId":"order"}"#;
     connection.send(&format!(
-        "POST /v2/process-instances HTTP/1.1\r\nHost: o\r\nContent-Type: {JSON}\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
+        "POST /v2/process-instances HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nExpect: 100-continue\r\nContent-Length: {}\r\n\r\n",
         body.len()
     ));
     assert_eq!(connection.read(false).status, 100);
     connection.send(body);
     assert_eq!(connection.read(true).status, 200);
-    connection.send("GET /v2/status HTTP/1.1\r\nHost: o\r\nConnection: close\r\n\r\n");
+    connection.send("GET /v2/status HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     assert_eq!(connection.read(true).status, 204);
     assert!(connection.is_at_its_end());
 }
@@ -169,7 +178,7 @@ async fn what_is_too_large_is_refused_before_it_is_read() {
     let path = "/v2/process-instances";
     let mut connection = Connection::open(&server);
     connection.send(&format!(
-        "POST {path} HTTP/1.1\r\nHost: o\r\nContent-Type: {JSON}\r\nContent-Length: 100000000\r\n\r\n{{"
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nContent-Length: 100000000\r\n\r\n{{"
     ));
     let (status, _, detail) = connection.read(true).problem(path);
     assert_eq!(status, 413);
@@ -177,7 +186,7 @@ async fn what_is_too_large_is_refused_before_it_is_read() {
     // Without a length before.
     let mut connection = Connection::open(&server);
     connection.send(&format!(
-        "POST {path} HTTP/1.1\r\nHost: o\r\nContent-Type: {JSON}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {JSON}\r\nTransfer-Encoding: chunked\r\n\r\n"
     ));
     let chunk = format!("{:x}\r\n{}\r\n", 1 << 20, " ".repeat(1 << 20));
     (0..8).for_each(|_| connection.send(&chunk));
@@ -186,9 +195,9 @@ async fn what_is_too_large_is_refused_before_it_is_read() {
     assert_eq!(connection.ask("GET", "/v2/status", "").status, 204, "and may go on");
     // Headers.
     let mut connection = Connection::open(&server);
-    connection.send("GET /v2/status HTTP/1.1\r\nHost: o\r\n");
+    connection.send("GET /v2/status HTTP/1.1\r\nHost: localhost\r\n");
     // No more than is read: who sends on may find the connection closed before the answer.
-    let sent = "GET /v2/status HTTP/1.1\r\nHost: o\r\n".len();
+    let sent = "GET /v2/status HTTP/1.1\r\nHost: localhost\r\n".len();
     connection.send(&format!("X-Long: {}", "x".repeat((64 << 10) - sent - "X-Long: ".len())));
     assert_eq!(connection.read(false).status, 431);
     let mut connection = Connection::open(&server);
@@ -207,7 +216,7 @@ async fn who_sends_much_that_nobody_wants_is_told_why_and_may_go_on() {
     ] {
         let mut connection = Connection::open(&server);
         connection.send(&format!(
-            "POST {path} HTTP/1.1\r\nHost: o\r\nContent-Type: {content}\r\nContent-Length: {}\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {content}\r\nContent-Length: {}\r\n\r\n",
             much.len()
         ));
         connection.send(&much);
@@ -253,6 +262,45 @@ async fn a_request_says_to_whom_it_goes_and_has_whole_characters() {
     }
     let body = r#"{"processDefinitionId":"order","variables":{"a":"\ud83d\ude00"}}"#;
     connection.tell("POST", creation, body);
+}
+
+/// What browsers make of that is tried with one (`foreign_pages`).
+#[tokio::test(flavor = "multi_thread")]
+async fn both_ports_refuse_what_pages_of_other_origins_send() {
+    let (server, _data) = start(&["--clock-control", "--allowed-hosts", "osmia.example, *.cluster.local"]).await;
+    let own = [&*server.rest, &*server.management].map(|address| address.rsplit(':').next().unwrap().to_owned());
+    for ((address, path), port) in
+        [(&server.rest, "/v2/clock/reset"), (&server.management, "/actuator/clock")].into_iter().zip(own)
+    {
+        let method = if path.starts_with("/v2") { "POST" } else { "DELETE" };
+        for (headers, status, words) in [
+            ("Host: localhost\r\n".to_owned(), 200, ""),
+            (
+                format!("Host: localhost:{port}\r\nOrigin: http://localhost:{port}\r\nSec-Fetch-Site: same-origin\r\n"),
+                200,
+                "",
+            ),
+            ("Host: osmia.example\r\n".to_owned(), 200, ""),
+            ("Host: osmia.ns.svc.cluster.local:80\r\n".to_owned(), 200, ""),
+            ("Host: evil.example\r\n".to_owned(), 403, "'evil.example' is not known as a name of this node"),
+            ("Host: localhost\r\nOrigin: http://localhost:1\r\n".to_owned(), 403, "(Origin 'http://localhost:1')"),
+            ("Host: localhost\r\nSec-Fetch-Site: same-site\r\n".to_owned(), 403, "(Sec-Fetch-Site 'same-site')"),
+            ("Host: localhost\r\nContent-Type: text/plain\r\n".to_owned(), 415, "Content-Type 'text/plain'"),
+        ] {
+            let stream = TcpStream::connect(address).expect("the port listens");
+            let mut connection = Connection(BufReader::new(stream), described::document(&server));
+            connection.send(&format!("{method} {path} HTTP/1.1\r\n{headers}Content-Length: 0\r\n\r\n"));
+            let answer = connection.read(true);
+            if status == 200 {
+                assert_eq!(answer.status / 100, 2, "{headers}: {}", answer.body);
+            } else {
+                let (found, _, detail) = answer.problem(path);
+                assert_eq!(found, status, "{headers}: {detail}");
+                assert!(detail.contains(words), "{headers}: {detail}");
+            }
+            assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

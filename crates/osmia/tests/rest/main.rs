@@ -113,7 +113,7 @@ impl Connection {
     fn post_form(&mut self, body: &[u8]) -> Answer {
         let length = body.len();
         self.send(&format!(
-            "POST /v2/deployments HTTP/1.1\r\nHost: osmia\r\nContent-Type: multipart/form-data; charset=ISO-8859-1; boundary=edge\r\nContent-Length: {length}\r\n\r\n"
+            "POST /v2/deployments HTTP/1.1\r\nHost: localhost\r\nContent-Type: multipart/form-data; charset=ISO-8859-1; boundary=edge\r\nContent-Length: {length}\r\n\r\n"
         ));
         self.0.get_mut().write_all(body).expect("it takes the form");
         let answer = self.read(true);
@@ -166,7 +166,7 @@ impl Connection {
 fn request(method: &str, path: &str, body: &str) -> String {
     let length = body.len();
     let kind = if body.is_empty() { "" } else { "Content-Type: application/json; charset=UTF-8\r\n" };
-    format!("{method} {path} HTTP/1.1\r\nHost: osmia\r\n{kind}Content-Length: {length}\r\n\r\n{body}")
+    format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{kind}Content-Length: {length}\r\n\r\n{body}")
 }
 
 /// Files and the tenant, as official clients send them.

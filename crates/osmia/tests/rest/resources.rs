@@ -58,13 +58,38 @@ async fn an_older_java_client_gets_no_content_for_a_deletion_but_the_problem() {
     let key = definitions["items"][0]["processDefinitionKey"].as_str().unwrap();
     let path = format!("/v2/resources/{key}/deletion");
     let deletion = format!(
-        "POST {path} HTTP/1.1\r\nHost: o\r\nUser-Agent: camunda-client-java/8.8.12\r\nContent-Type: {JSON}\r\nContent-Length: 2\r\n\r\n{{}}"
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: camunda-client-java/8.8.12\r\nContent-Type: {JSON}\r\nContent-Length: 2\r\n\r\n{{}}"
     );
     connection.send(&deletion);
     let deleted = connection.read(true);
     assert_eq!((deleted.status, &*deleted.body, deleted.header("content-type")), (200, "", None));
     connection.send(&deletion);
     assert_eq!(connection.read(true).problem(&path).0, 404, "it is gone");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_keeps_its_name_and_what_clients_stored_runs_in_no_browser() {
+    let (server, _data) = start(&[]).await;
+    let mut connection = Connection::open(&server);
+    let order = String::from_utf8(one_task("order", "work").content.to_vec()).unwrap();
+    // As .NET sends it.
+    let name = r#"filename="=?utf-8?B?UHJvemXDny5icG1u?="; filename*=utf-8''Proze%C3%9F.bpmn"#;
+    let form =
+        format!("--edge\r\nContent-Disposition: form-data; name=resources; {name}\r\n\r\n{order}\r\n--edge--\r\n");
+    let deployed = connection.post_form(form.as_bytes()).json();
+    let definition = &deployed["deployments"][0]["processDefinition"];
+    assert_eq!(definition["resourceName"], "Prozeß.bpmn", "{deployed}");
+    let xml = format!("/v2/process-definitions/{}/xml", definition["processDefinitionKey"].as_str().unwrap());
+    for path in [&*xml, "/v2/topology", "/v2/nothing"] {
+        let answer = connection.ask("GET", path, "");
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.contains("sandbox") && policy.contains("frame-ancestors 'none'"), "{path}: {policy}");
+    }
+    let unreadable = form.replace("%C3%9F", "%C3");
+    let (status, _, detail) = connection.post_form(unreadable.as_bytes()).problem(DEPLOYMENTS);
+    assert_eq!(status, 400);
+    assert!(detail.contains("filename* in Content-Disposition is not what its encoding says"), "{detail}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

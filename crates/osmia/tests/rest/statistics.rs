@@ -318,7 +318,7 @@ async fn counts_go_with_instances_that_migrate() {
 /// All process instances, with headers.
 fn search_with(connection: &mut Connection, headers: &str) -> Answer {
     connection.send(&format!(
-        "POST /v2/process-instances/search HTTP/1.1\r\nHost: osmia\r\n{headers}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
+        "POST /v2/process-instances/search HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{{}}"
     ));
     connection.read(true)
 }

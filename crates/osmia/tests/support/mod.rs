@@ -137,7 +137,7 @@ impl Server {
         let length = body.len();
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nHost: osmia\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}"
         )
         .expect("it takes the request");
         let mut response = String::new();
