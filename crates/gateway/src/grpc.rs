@@ -1,6 +1,7 @@
 //! The gRPC protocol: messages to requests, outcomes to messages and statuses.
 
 mod answers;
+mod deadline;
 mod requests;
 mod rpc;
 mod service;
@@ -27,6 +28,7 @@ use crate::answers::Counted;
 use crate::guard::Guard;
 use crate::intake::{ArrivalError, Arriving, Intake};
 use crate::listener::{Answer, Answering, Caller};
+use deadline::Deadline;
 use rpc::Rpc;
 pub(crate) use service::Service;
 use status::status;
@@ -97,8 +99,13 @@ impl<H: Health> Answer for Services<H> {
     fn answer(&self, request: Request<Incoming>, caller: &Caller) -> Answering<Body> {
         let foreign = self.guard.check_page(request.method(), request.uri(), request.headers());
         let foreign = foreign.map_err(|refusal| status(Code::PermissionDenied, refusal.to_string()));
-        match foreign {
-            Ok(()) => self.call(request, caller),
+        match foreign.and_then(|()| Deadline::read(request.headers())) {
+            Ok(None) => self.call(request, caller),
+            Ok(Some(deadline)) => {
+                let procedure = request.uri().path().rsplit('/').next().unwrap_or_default();
+                let is_unary = Rpc::of_name(procedure).is_some_and(Rpc::is_unary);
+                deadline.limit(self.call(request, caller), is_unary)
+            }
             Err(refusal) => Box::pin(async move { Ok(refusal.into_http()) }),
         }
     }

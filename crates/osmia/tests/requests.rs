@@ -5,6 +5,7 @@ mod support;
 use std::time::{Duration, Instant};
 
 use gateway_interface::*;
+use hostile::frames::{DATA, END_HEADERS, END_STREAM, HEADERS, Raw, frame, header, message_prefix};
 use support::*;
 use tonic::{Code, Status};
 
@@ -327,6 +328,89 @@ async fn jobs_of_a_client_that_is_gone_go_to_the_next_one() {
         assert_eq!(jobs.len(), 1, "the job waits for its time-out");
         client.complete_job(completion(jobs[0].key, "")).await.unwrap();
     }
+}
+
+/// The client says it in a header, which its own library does not look at when answers come piece by piece.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poll_ends_when_its_client_gives_up_and_loses_no_job() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    // Their lock is longer than the test waits.
+    let request = || ActivateJobsRequest { timeout: 10 * LONG_POLL, ..poll("work", LONG_POLL) };
+    let mut kept = 0;
+    for milliseconds in 20..40 {
+        let mut call = tonic::Request::new(request());
+        call.set_timeout(Duration::from_millis(milliseconds));
+        let mut poller = client.clone();
+        let polled = tokio::spawn(async move {
+            let mut jobs = Vec::new();
+            let mut answers = poller.activate_jobs(call).await?.into_inner();
+            loop {
+                match answers.message().await {
+                    Ok(Some(answer)) => jobs.extend(answer.jobs),
+                    Ok(None) => return Ok((jobs, None)),
+                    Err(status) => return Ok::<_, Status>((jobs, Some(status))),
+                }
+            }
+        });
+        tokio::time::sleep(Duration::from_millis(25)).await;
+        client.create_process_instance(creation("order", "")).await.unwrap();
+        let polled = tokio::time::timeout(LIMIT / 2, polled).await.expect("it ends").unwrap();
+        // A machine that is busy may need longer than that until the answer begins.
+        let (mut jobs, status) = polled.unwrap_or_default();
+        if let Some(status) = status {
+            assert_status(status, Code::DeadlineExceeded, "that the client allows it (grpc-timeout)");
+        }
+        kept += jobs.len();
+        if jobs.is_empty() {
+            jobs = activate(&mut client, request()).await;
+        }
+        assert_eq!(jobs.len(), 1, "the job waits for its time-out");
+        client.complete_job(completion(jobs[0].key, "")).await.unwrap();
+    }
+    println!("{kept} of 20 jobs came in time");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_with_one_answer_ends_when_its_client_gives_up() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    let message = CreateProcessInstanceWithResultRequest {
+        request: Some(creation("order", "")),
+        request_timeout: LONG_POLL,
+        fetch_variables: Vec::new(),
+    };
+    let message = prost::Message::encode_to_vec(&message);
+    let grpc = server.grpc.clone();
+    let answered = tokio::task::spawn_blocking(move || {
+        let mut raw = Raw::open(&grpc);
+        raw.wait_at_most(LIMIT / 2);
+        let call = |stream: u32, time: &str| {
+            let headers = [
+                (":method", "POST"),
+                (":scheme", "http"),
+                (":path", "/gateway_protocol.Gateway/CreateProcessInstanceWithResult"),
+                (":authority", "localhost"),
+                ("content-type", "application/grpc"),
+                ("te", "trailers"),
+                ("grpc-timeout", time),
+            ];
+            let headers: Vec<u8> = headers.into_iter().flat_map(|(name, value)| header(name, value)).collect();
+            let message = [message_prefix(u32::try_from(message.len()).unwrap()), message.clone()].concat();
+            [frame(HEADERS, END_HEADERS, stream, &headers), frame(DATA, END_STREAM, stream, &message)].concat()
+        };
+        assert!(raw.send(&[call(1, "300m"), call(3, "0S"), call(5, "soon")].concat()));
+        [raw.read_answer(), raw.read_answer(), raw.read_answer()]
+    });
+    for answer in answered.await.unwrap() {
+        assert_eq!(answer, Some(Vec::new()), "a status without a message");
+    }
+    let jobs = activate(&mut client, poll("work", LONG_POLL)).await;
+    assert_eq!(jobs.len(), 1, "only the call that had time was begun, and its instance keeps running");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -75,6 +75,11 @@ impl Rpc {
         }
     }
 
+    /// Whether its answer is one message.
+    pub(crate) fn is_unary(self) -> bool {
+        self.kind() == "UNARY"
+    }
+
     /// What its answers are, if they may be large. Jobs of streams have their credit instead.
     pub(crate) fn large_answer(self) -> Option<LargeAnswer> {
         match self {
