@@ -3,6 +3,7 @@
 //! Everybody else writes one SQL, in what both understand: `?` and `?1` for parameters, whole numbers for everything that is not a
 //! text or bytes, `CROSS JOIN` where SQLite is to begin with the table on the left. What has no common words is a method here.
 
+pub(crate) mod functions;
 pub(crate) mod given;
 mod postgresql;
 mod rows;
@@ -35,6 +36,10 @@ pub(crate) enum Error {
     Type(usize),
     #[error("another node has written to the read model meanwhile")]
     Overtaken,
+    #[error("the time for reading is over")]
+    Late,
+    #[error("an answer would need more than it may have")]
+    TooMuch,
 }
 
 impl From<timed_postgres::error::Error> for Error {
@@ -47,6 +52,8 @@ impl From<timed_postgres::error::Error> for Error {
 const ROWS_AT_ONCE: usize = 500;
 /// Fewer rows are written one by one, which costs less than copies of their pages.
 const ROWS_TOGETHER: usize = 16;
+/// The text of a longer statement is not kept prepared: those are searches, of which few are asked twice.
+const KEPT_STATEMENT_BYTES_MAX: usize = 4 << 10;
 
 pub(crate) type Result<T> = std::result::Result<T, Error>;
 
@@ -56,7 +63,8 @@ impl Error {
         match self {
             Error::Sqlite(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted),
             Error::PostgreSql(error) => error.code() == Some(&timed_postgres::error::SqlState::QUERY_CANCELED),
-            Error::Type(_) | Error::Overtaken => false,
+            Error::Late => true,
+            Error::Type(_) | Error::Overtaken | Error::TooMuch => false,
         }
     }
 
@@ -157,12 +165,13 @@ impl Database {
     ) -> Result<()> {
         match self {
             Database::Sqlite(connection) => {
-                let mut statement = connection.prepare_cached(sql)?;
-                let mut rows = statement.query(rusqlite::params_from_iter(parameters))?;
-                while let Some(row) = rows.next()? {
-                    each(&Row::Sqlite(row))?;
-                }
-                Ok(())
+                with_statement(connection, sql, |statement| {
+                    let mut rows = statement.query(rusqlite::params_from_iter(parameters))?;
+                    while let Some(row) = rows.next()? {
+                        each(&Row::Sqlite(row))?;
+                    }
+                    Ok(())
+                })
             }
             Database::PostgreSql(session) => session.query(sql, parameters, each),
         }
@@ -191,12 +200,11 @@ impl Database {
         mut read: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Option<T>> {
         match self {
-            Database::Sqlite(connection) => {
-                let mut statement = connection.prepare_cached(sql)?;
+            Database::Sqlite(connection) => with_statement(connection, sql, |statement| {
                 let mut rows = statement.query(rusqlite::params_from_iter(parameters))?;
                 // What comes behind it is not looked for.
                 rows.next()?.map(|row| read(&Row::Sqlite(row))).transpose()
-            }
+            }),
             Database::PostgreSql(session) => {
                 let mut first = None;
                 session.query(sql, parameters, |row| {
@@ -234,6 +242,19 @@ impl Database {
             Database::Sqlite(_) => Dialect::Sqlite,
             Database::PostgreSql(_) => Dialect::PostgreSql,
         }
+    }
+}
+
+/// Has a statement used that is kept prepared if it is short.
+fn with_statement<T>(
+    connection: &rusqlite::Connection,
+    sql: &str,
+    using: impl FnOnce(&mut rusqlite::Statement<'_>) -> Result<T>,
+) -> Result<T> {
+    if sql.len() > KEPT_STATEMENT_BYTES_MAX {
+        using(&mut connection.prepare(sql)?)
+    } else {
+        using(&mut *connection.prepare_cached(sql)?)
     }
 }
 
@@ -310,29 +331,38 @@ impl Dialect {
     /// A text is like a pattern, which is bound.
     pub fn is_like(self, column: &str) -> String {
         match self {
-            Dialect::Sqlite => format!("{column} GLOB ?"),
+            Dialect::Sqlite => format!("is_like(?, {column})"),
             Dialect::PostgreSql => format!("CAST({column} AS text) LIKE ?"),
         }
     }
 
-    /// The pattern for that: `*` for any characters and `?` for one; a backslash takes the meaning from what follows.
+    /// The pattern for that, in its own words: those of [`Pattern`](crate::Pattern) in a file.
     pub fn pattern(self, pattern: &str) -> String {
+        if self == Dialect::Sqlite {
+            return pattern.to_owned();
+        }
         let mut own = String::with_capacity(pattern.len() + 8);
         let mut characters = pattern.chars();
         while let Some(character) = characters.next() {
-            let (literal, is_literal) = match character {
-                '\\' => (characters.next().unwrap_or('\\'), true),
-                other => (other, !matches!(other, '*' | '?')),
-            };
-            match (self, is_literal, literal) {
-                (Dialect::Sqlite, true, '*' | '?' | '[') => own.extend(['[', literal, ']']),
-                (Dialect::PostgreSql, true, '%' | '_' | '\\') => own.extend(['\\', literal]),
-                (Dialect::PostgreSql, false, '*') => own.push('%'),
-                (Dialect::PostgreSql, false, '?') => own.push('_'),
-                _ => own.push(literal),
+            match character {
+                '*' => own.push('%'),
+                '?' => own.push('_'),
+                other => {
+                    let literal = if other == '\\' { characters.next().unwrap_or('\\') } else { other };
+                    own.extend(matches!(literal, '%' | '_' | '\\').then_some('\\'));
+                    own.push(literal);
+                }
             }
         }
         own
+    }
+
+    /// A number that is the same for the same text.
+    pub fn text_hash(self, text: &str) -> String {
+        match self {
+            Dialect::Sqlite => format!("text_hash({text})"),
+            Dialect::PostgreSql => format!("hashtextextended({text}, 0)"),
+        }
     }
 
     /// A value is one of a list, which is bound as JSON: one parameter, however long it is.
@@ -391,15 +421,17 @@ mod tests {
 
     #[test]
     fn patterns_are_written_in_the_words_of_each() {
-        for (pattern, glob, like) in [
-            ("a*", "a*", "a%"),
-            ("a?c", "a?c", "a_c"),
-            (r"a\*c", "a[*]c", "a*c"),
-            ("[x]", "[[]x]", "[x]"),
-            (r"\\a", r"\a", r"\\a"),
-            ("50%_", "50%_", r"50\%\_"),
+        for (pattern, like) in [
+            ("a*", "a%"),
+            ("a?c", "a_c"),
+            (r"a\*c", "a*c"),
+            ("[x]", "[x]"),
+            (r"\\a", r"\\a"),
+            (r"a\", r"a\\"),
+            ("50%_", r"50\%\_"),
         ] {
-            assert_eq!((&*Dialect::Sqlite.pattern(pattern), &*Dialect::PostgreSql.pattern(pattern)), (glob, like));
+            assert_eq!(Dialect::PostgreSql.pattern(pattern), like);
+            assert_eq!(Dialect::Sqlite.pattern(pattern), pattern);
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Instant;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use exporters::{ExporterConfiguration, ExporterError};
 use protocol::PartitionId;
 
@@ -12,21 +12,27 @@ use crate::audited::Audited;
 use crate::consumer::{NAME, ReadModelExporter};
 use crate::progress::Progress;
 use crate::query::Readers;
+use crate::queue::{Cost, Place, Queue, SenderId, WAITING_MAX};
 use crate::retention::Retention;
 use crate::source::{PostgreSql, Source};
 
-/// Threads that search.
+/// Threads that search. One more looks for keys only.
 pub const READERS: usize = 2;
-/// So many searches may wait for a thread.
-const WAITING_MAX: usize = 256;
+/// What a thread that searches keeps of a file in memory, in KiB.
+const CACHE_KIB: i64 = 4 << 10;
+/// The same for the thread that looks for keys: it reads few pages.
+const KEY_CACHE_KIB: i64 = 1 << 10;
 
-type Task = Box<dyn FnOnce(&mut Readers) + Send>;
+struct Task {
+    asked_at: Instant,
+    run: Box<dyn FnOnce(Result<&mut Readers, Busy>) + Send>,
+}
 
 /// The read model of a node.
 pub struct ReadModel {
     source: Source,
     partitions: BTreeMap<PartitionId, Arc<Progress>>,
-    tasks: Sender<Task>,
+    tasks: Arc<Queue<Task>>,
 }
 
 /// Too many searches wait already.
@@ -55,20 +61,23 @@ impl ReadModel {
     }
 
     fn of(source: Source, partitions: impl IntoIterator<Item = PartitionId>) -> std::io::Result<Arc<ReadModel>> {
-        let (tasks, waiting) = bounded(WAITING_MAX);
+        let tasks = Arc::new(Queue::new());
         let partitions: BTreeMap<_, Arc<Progress>> =
             partitions.into_iter().map(|partition| (partition, Arc::default())).collect();
-        for number in 0..READERS {
-            let (waiting, source, ids): (Receiver<Task>, _, Vec<_>) =
-                (waiting.clone(), source.clone(), partitions.keys().copied().collect());
-            std::thread::Builder::new().name(format!("search {number}")).spawn(move || {
-                let mut readers = Readers::new(source, ids);
-                while let Ok(task) = waiting.recv() {
-                    task(&mut readers);
+        let ids: Vec<PartitionId> = partitions.keys().copied().collect();
+        let model = Arc::new(ReadModel { source: source.clone(), partitions, tasks });
+        let searching = (0..READERS).map(|number| (format!("search {number}"), Cost::Any, CACHE_KIB));
+        for (name, cost, cache_kib) in searching.chain([("search keys".to_owned(), Cost::Key, KEY_CACHE_KIB)]) {
+            let (source, ids, tasks) = (source.clone(), ids.clone(), model.tasks.clone());
+            std::thread::Builder::new().name(name).spawn(move || {
+                let mut readers = Readers::new(source, ids, cache_kib);
+                while let Some(task) = tasks.take(cost) {
+                    readers.begin(task.asked_at);
+                    (task.run)(Ok(&mut readers));
                 }
             })?;
         }
-        Ok(Arc::new(ReadModel { source, partitions, tasks }))
+        Ok(model)
     }
 
     /// The consumer that fills it, notes who did what, and deletes what is not kept.
@@ -97,15 +106,40 @@ impl ReadModel {
         &self.source
     }
 
-    /// Has a thread carry out a search.
+    /// Has a thread carry out a search of the node itself.
     ///
     /// # Errors
     /// When too many wait.
     pub fn search(&self, task: impl FnOnce(&mut Readers) + Send + 'static) -> Result<(), Busy> {
-        match self.tasks.try_send(Box::new(task)) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => Err(Busy),
+        let (refused, is_refused) = std::sync::mpsc::channel();
+        let place = self.ask(SenderId::default(), Cost::Any, move |readers| match readers {
+            Ok(readers) => task(readers),
+            Err(busy) => drop(refused.send(busy)),
+        });
+        place.keep();
+        is_refused.try_recv().map_or(Ok(()), Err)
+    }
+
+    /// Has a thread carry out a search for somebody, whose time begins now. It is not carried out if its
+    /// place is dropped before, and it is given [`Busy`] if too many wait, now or when others come.
+    pub fn ask(
+        &self,
+        sender: SenderId,
+        cost: Cost,
+        run: impl FnOnce(Result<&mut Readers, Busy>) + Send + 'static,
+    ) -> Place {
+        let task = Task { asked_at: Instant::now(), run: Box::new(run) };
+        let (place, pushed_out) = self.tasks.push(sender, cost, task);
+        if let Some(task) = pushed_out {
+            (task.run)(Err(Busy));
         }
+        place
+    }
+}
+
+impl Drop for ReadModel {
+    fn drop(&mut self) {
+        self.tasks.close();
     }
 }
 

@@ -1,11 +1,13 @@
 //! Searches: what is asked for, how it becomes SQL, and how the answers of all partitions become one.
 
 mod audit;
+mod collected;
 mod condition;
 mod cursor;
 mod entities;
 mod entity;
 mod grouped;
+mod groups;
 mod instant;
 mod jobs;
 mod readers;
@@ -23,12 +25,15 @@ pub use entities::*;
 pub use entity::{Entity, Field, Kind, Scope};
 pub use grouped::{DefinitionErrors, SubscriptionCounts};
 pub use instant::{duration, instant, moment};
+pub use groups::{GroupPage, GroupStart, Grouped};
 pub use jobs::{Counted, GroupBy, JOB_COUNT_MILLISECONDS, JOB_COUNTS, JOB_ERRORS, JobCounts, JobErrors, JobsOf};
 pub use readers::{Failure, Readers};
-pub use search::{Found, Page, Search, Sort, TOTAL_MAX};
-pub use statistics::{DefinitionCounts, ElementCounts, ErrorCounts, Models};
+pub use search::{ANSWER_BYTES_MAX, Found, Page, Search, Sort, TOTAL_MAX};
+pub use statistics::{DefinitionCounts, ElementCounts, ErrorCounts, ErrorOrder, Models};
 pub use usage::{USAGE_MILLISECONDS, UsageCounts};
 pub use user_task::TaskPlace;
 
+#[cfg(test)]
+mod paging_tests;
 #[cfg(test)]
 mod tests;

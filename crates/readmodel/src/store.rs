@@ -627,8 +627,8 @@ mod tests {
     /// Searches for a millisecond each, one behind the other, until that is over.
     fn search(mut readers: Readers, is_over: &AtomicBool) {
         while !is_over.load(Ordering::Relaxed) {
-            let deadline = Instant::now() + Duration::from_secs(60);
-            let read = readers.read(PARTITION, deadline, |database| {
+            readers.begin(Instant::now() + Duration::from_secs(60));
+            let read = readers.read(PARTITION, |database| {
                 let _snapshot = database.snapshot()?;
                 database.number("SELECT count(*) FROM variable");
                 std::thread::sleep(Duration::from_millis(1));

@@ -44,7 +44,7 @@ pub(crate) fn server(url: &str) -> Source {
 impl Opened {
     /// Whoever searches in them.
     pub fn readers(&self) -> Readers {
-        Readers::new(self.source.clone(), vec![PARTITION])
+        Readers::new(self.source.clone(), vec![PARTITION], 1_024)
     }
 }
 

@@ -151,7 +151,8 @@ impl Api {
 
     /// For one more connection.
     pub(crate) fn of_connection(&self) -> Api {
-        Api(Arc::new(Shared { executor: self.0.executor.of_new_sender(), ..Shared::clone(&self.0) }))
+        let (executor, searcher) = (self.0.executor.of_new_sender(), self.0.searcher.of_new_sender());
+        Api(Arc::new(Shared { executor, searcher, ..Shared::clone(&self.0) }))
     }
 }
 

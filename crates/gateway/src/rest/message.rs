@@ -13,7 +13,7 @@ pub(super) fn publication(body: &[u8]) -> Result<PublishMessage, NoAnswer> {
         message_id: object.take("messageId")?.unwrap_or_default(),
         time_to_live: object.take("timeToLive")?.unwrap_or_default(),
         variables: object.take("variables")?.unwrap_or_default(),
-        tenant_id: object.take("tenantId")?.unwrap_or_default(),
+        tenant_id: object.take_tenant()?,
         business_id: object.take("businessId")?,
     };
     object.finish()?;
@@ -27,7 +27,7 @@ pub(super) fn correlation(body: &[u8]) -> Result<CorrelateMessage, NoAnswer> {
         name: object.require("name")?,
         correlation_key: object.take("correlationKey")?.unwrap_or_default(),
         variables: object.take("variables")?.unwrap_or_default(),
-        tenant_id: object.take("tenantId")?.unwrap_or_default(),
+        tenant_id: object.take_tenant()?,
         business_id: object.take("businessId")?,
     };
     object.finish()?;
@@ -69,7 +69,7 @@ mod tests {
             (&*request.correlation_key, request.time_to_live, &*request.tenant_id),
             ("k", 3_600_000, "<default>")
         );
-        for wrong in ["", "{}", r#"{"name":" "}"#, r#"{"name":null}"#, r#"{"name":"m","timeToLive":"1"}"#] {
+        for wrong in ["", "{}", r#"{"name":" "}"#, r#"{"name":null}"#, r#"{"name":"m","timeToLive":"1"}"#, r#"{"name":"m","tenantId":""}"#] {
             assert!(matches!(publication(wrong.as_bytes()), Err(NoAnswer::Problem(_))), "{wrong}");
         }
     }

@@ -65,6 +65,15 @@ impl<'a> Object<'a> {
         Ok(self.take(name)?.unwrap_or_default())
     }
 
+    /// A tenant that is named if it is there, as the API has it for messages and signals.
+    pub(super) fn take_tenant(&mut self) -> Result<String, Problem> {
+        let Some(given) = self.take::<String>("tenantId")? else { return Ok(String::new()) };
+        match given.trim().is_empty() {
+            true => Err(invalid("The tenantId must not be empty. Leave it out to mean the default tenant.")),
+            false => Ok(given),
+        }
+    }
+
     /// The number that the client finds again in every record.
     pub(super) fn take_operation_reference(&mut self) -> Result<Option<u64>, Problem> {
         let Some(given) = self.take::<i64>("operationReference")? else { return Ok(None) };
@@ -82,6 +91,11 @@ impl<'a> Object<'a> {
     /// Whether a property is there that nobody has asked for yet, and is not null.
     pub(super) fn has(&self, name: &str) -> bool {
         self.properties.iter().any(|(given, value)| given == name && value.get() != "null")
+    }
+
+    /// The value of a property that nobody has asked for yet.
+    pub(super) fn value(&self, name: &str) -> Option<&'a RawValue> {
+        self.properties.iter().find(|(given, _)| given == name).map(|(_, value)| *value)
     }
 
     /// Whether there is nothing in it.

@@ -7,11 +7,12 @@ mod request;
 mod statistics;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hyper::StatusCode;
-use readmodel::ReadModel;
 use readmodel::query::{Failure, Readers};
+use readmodel::{Cost, ReadModel, SenderId};
 use tokio::sync::oneshot;
 
 use super::problem::Problem;
@@ -20,8 +21,10 @@ use crate::outcome::RecordPosition;
 pub(super) use answer::Sorts;
 pub(super) use operations::{Answered, Asked, Read};
 
-/// How long a search waits for those before it.
-const WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long a search waits for a thread. What is left of its time is enough for most then.
+const WAIT_MAX: Duration = Duration::from_secs(3);
+/// A search that has waited no longer has taken its time itself.
+const WAIT_NOTICED: Duration = Duration::from_millis(100);
 
 /// What is searched, if the node has it.
 #[derive(Clone)]
@@ -29,11 +32,19 @@ pub(crate) struct Searcher {
     model: Option<Arc<ReadModel>>,
     /// How long a search waits until it sees what was acknowledged before it.
     search_wait_max: Duration,
+    /// The connection whose searches these are: connections take turns.
+    sender: SenderId,
 }
 
 impl Searcher {
     pub(crate) fn new(model: Option<Arc<ReadModel>>, search_wait_max: Duration) -> Searcher {
-        Searcher { model, search_wait_max }
+        Searcher { model, search_wait_max, sender: SenderId::default() }
+    }
+
+    /// For one more connection.
+    pub(super) fn of_new_sender(&self) -> Searcher {
+        static SENDERS: AtomicU64 = AtomicU64::new(1);
+        Searcher { sender: SenderId(SENDERS.fetch_add(1, Ordering::Relaxed)), ..self.clone() }
     }
 
     /// Answers once everything up to these positions can be found, or that takes too long: whether it can be found.
@@ -73,14 +84,16 @@ impl Searcher {
     /// Asks the read model, on a thread of its own.
     pub(super) async fn ask<T: Send + 'static>(
         &self,
+        cost: Cost,
         asked: impl FnOnce(&mut Readers) -> Result<Result<T, Problem>, Failure> + Send + 'static,
     ) -> Result<T, Problem> {
-        self.ask_within(WAIT_MAX, asked).await
+        self.ask_within(WAIT_MAX, cost, asked).await
     }
 
     async fn ask_within<T: Send + 'static>(
         &self,
         wait_max: Duration,
+        cost: Cost,
         asked: impl FnOnce(&mut Readers) -> Result<Result<T, Problem>, Failure> + Send + 'static,
     ) -> Result<T, Problem> {
         let Some(model) = &self.model else {
@@ -89,57 +102,62 @@ impl Searcher {
                 "This node has no read model, so nothing can be searched. Start it without read-model=none.",
             ));
         };
-        let unavailable = |detail: String| Problem {
-            title: "RESOURCE_EXHAUSTED".into(),
-            ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail)
-        };
-        let (sender, receiver) = oneshot::channel();
+        let (sender, mut receiver) = oneshot::channel();
         let begin = Instant::now();
-        let task = move |readers: &mut Readers| {
-            // Whoever has gone costs those behind it no time, and a flood of long searches makes nobody wait without end.
-            if sender.is_closed() {
-                return;
-            }
+        let place = model.ask(self.sender, cost, move |readers| {
             let waited = begin.elapsed();
-            drop(sender.send(if waited < wait_max {
-                asked(readers)
-            } else {
-                Ok(Err(unavailable(format!(
+            let answered = match readers {
+                Ok(readers) => asked(readers).unwrap_or_else(|failure| Err(problem(&failure, waited))),
+                Err(busy) => Err(unavailable(busy.to_string())),
+            };
+            drop(sender.send(answered));
+        });
+        let answered = match tokio::time::timeout(wait_max, &mut receiver).await {
+            Ok(answered) => answered,
+            Err(_) if place.give_up() => {
+                return Err(unavailable(format!(
                     "The search has waited {} ms for those before it. Please try again after a growing pause.",
-                    waited.as_millis()
-                ))))
-            }));
-        };
-        model.search(task).map_err(|busy| unavailable(busy.to_string()))?;
-        match receiver.await {
-            Ok(Ok(answered)) => answered,
-            Ok(Err(failure @ Failure::TooLong)) => Err(Problem {
-                title: "DEADLINE_EXCEEDED".into(),
-                ..Problem::new(StatusCode::GATEWAY_TIMEOUT, failure.to_string())
-            }),
-            // Only a key names a partition.
-            Ok(Err(Failure::NoPartition(partition))) => Err(Problem {
-                title: "NOT_FOUND".into(),
-                ..Problem::new(
-                    StatusCode::NOT_FOUND,
-                    format!(
-                        "Nothing has this key: it would belong to partition {partition}, which does not exist here."
-                    ),
-                )
-            }),
-            // The consumer of the records says so in the log, once.
-            Ok(Err(failure @ (Failure::Away(_) | Failure::NotYet(_)))) => Err(Problem {
-                title: "UNAVAILABLE".into(),
-                ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, failure.to_string())
-            }),
-            Ok(Err(failure)) => {
-                tracing::error!(%failure, "a search failed");
-                Err(Problem {
-                    title: "INTERNAL".into(),
-                    ..Problem::new(StatusCode::INTERNAL_SERVER_ERROR, failure.to_string())
-                })
+                    begin.elapsed().as_millis()
+                )));
             }
-            Err(_) => Err(unavailable("The node is stopping.".to_owned())),
+            // A thread has it, and has no more time than a search may take.
+            Err(_) => receiver.await,
+        };
+        answered.unwrap_or_else(|_| Err(unavailable("The node is stopping.".to_owned())))
+    }
+}
+
+fn unavailable(detail: String) -> Problem {
+    Problem { title: "RESOURCE_EXHAUSTED".into(), ..Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail) }
+}
+
+/// Why a search that has waited so long was not answered. What a database says is not for clients.
+fn problem(failure: &Failure, waited: Duration) -> Problem {
+    let of = |title: &'static str, status, detail| Problem { title: title.into(), ..Problem::new(status, detail) };
+    let detail = failure.to_string();
+    match failure {
+        Failure::TooLong if waited > WAIT_NOTICED => unavailable(format!(
+            "The search has waited {} ms for those before it, and the time that was left was not enough. \
+             Please try again after a growing pause.",
+            waited.as_millis()
+        )),
+        Failure::TooLong => of("DEADLINE_EXCEEDED", StatusCode::GATEWAY_TIMEOUT, detail),
+        // Only a key names a partition.
+        Failure::NoPartition(partition) => of(
+            "NOT_FOUND",
+            StatusCode::NOT_FOUND,
+            format!("Nothing has this key: it would belong to partition {partition}, which does not exist here."),
+        ),
+        Failure::LargePage | Failure::TooMuch => of("INVALID_ARGUMENT", StatusCode::BAD_REQUEST, detail),
+        // The consumer of the records says why in the log, once.
+        Failure::Away(reason) => {
+            tracing::debug!(reason, "a search did not reach its database");
+            of("UNAVAILABLE", StatusCode::SERVICE_UNAVAILABLE, detail)
+        }
+        Failure::NotYet(_) => of("UNAVAILABLE", StatusCode::SERVICE_UNAVAILABLE, detail),
+        Failure::Unreadable(reason) => {
+            tracing::error!(reason, "a search failed");
+            of("INTERNAL", StatusCode::INTERNAL_SERVER_ERROR, detail)
         }
     }
 }
@@ -185,21 +203,35 @@ mod tests {
         };
         let gone = tokio::spawn({
             let (searcher, asked) = (searcher.clone(), asked("gone"));
-            async move { searcher.ask(asked).await.map(|_| ()).map_err(|_| ()) }
+            async move { searcher.ask(Cost::Any, asked).await.map(|_| ()).map_err(|_| ()) }
         });
         // It is in the queue once it has run until it waits.
         tokio::task::yield_now().await;
         gone.abort();
         assert!(gone.await.is_err_and(|error| error.is_cancelled()));
-        let late = searcher.ask_within(Duration::ZERO, asked("late"));
-        let in_time = searcher.ask(asked("in time"));
-        let release = async { drop(holders) };
-        let (late, in_time, ()) = tokio::join!(late, in_time, release);
+        // While no thread takes it.
+        let late = searcher.ask_within(Duration::ZERO, Cost::Any, asked("late")).await;
         let problem = late.expect_err("it waited");
         assert_eq!((problem.status, &*problem.title), (StatusCode::SERVICE_UNAVAILABLE, "RESOURCE_EXHAUSTED"));
         assert!(problem.detail.starts_with("The search has waited "), "{}", problem.detail);
+        assert_eq!(searcher.ask(Cost::Key, asked("by key")).await.ok(), Some("by key"), "it waits for nobody");
+        let in_time = searcher.ask_within(Duration::from_secs(60), Cost::Any, asked("in time"));
+        let (in_time, ()) = tokio::join!(in_time, async { drop(holders) });
         assert_eq!(in_time.ok(), Some("in time"));
         drop(carried_out);
-        assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["in time"]);
+        assert_eq!(seen.try_iter().collect::<Vec<_>>(), ["by key", "in time"]);
+    }
+
+    #[test]
+    fn what_a_database_says_is_not_told_to_clients() {
+        let secret = || "/var/lib/osmia/read-model of user osmia".to_owned();
+        for failure in [Failure::Unreadable(secret()), Failure::Away(secret())] {
+            let problem = problem(&failure, Duration::ZERO);
+            assert!(problem.status.is_server_error() && !problem.detail.contains("osmia"), "{problem:?}");
+        }
+        let late = problem(&Failure::TooLong, Duration::from_secs(2));
+        assert_eq!(late.status, StatusCode::SERVICE_UNAVAILABLE, "others took its time");
+        assert_eq!(problem(&Failure::TooLong, Duration::ZERO).status, StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(problem(&Failure::LargePage, Duration::ZERO).status, StatusCode::BAD_REQUEST);
     }
 }

@@ -10,7 +10,7 @@ pub(super) fn broadcast(body: &[u8]) -> Result<BroadcastSignal, NoAnswer> {
     let request = BroadcastSignal {
         signal_name: object.require("signalName")?,
         variables: object.take("variables")?.unwrap_or_default(),
-        tenant_id: object.take("tenantId")?.unwrap_or_default(),
+        tenant_id: object.take_tenant()?,
     };
     object.finish()?;
     match request.signal_name.trim().is_empty() {
@@ -36,7 +36,7 @@ mod tests {
         let request = broadcast(br#"{"signalName":"s","variables":{"a":1},"tenantId":"<default>"}"#).unwrap();
         assert_eq!(&*request.tenant_id, "<default>");
         for wrong in
-            ["", "{}", r#"{"signalName":" "}"#, r#"{"signalName":null}"#, r#"{"signalName":"s","variables":[]}"#]
+            ["", "{}", r#"{"signalName":" "}"#, r#"{"signalName":null}"#, r#"{"signalName":"s","variables":[]}"#, r#"{"signalName":"s","tenantId":" "}"#]
         {
             assert!(matches!(broadcast(wrong.as_bytes()), Err(NoAnswer::Problem(_))), "{wrong}");
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use protocol::RecordPlace;
 use timed_postgres::error::SqlState;
@@ -12,10 +12,12 @@ use timed_postgres::{Connection, Statement};
 
 use super::rows::without_zero;
 use super::write::Of;
-use super::{Bound, Error, Result, Row, Write};
+use super::{Bound, Error, KEPT_STATEMENT_BYTES_MAX, Result, Row, Write};
 
 /// So much longer than a statement may take, its end is waited for.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(1);
+/// When so much of the time for reading has passed, the server is told how much is left.
+const TIME_STEP: Duration = Duration::from_millis(250);
 /// So many statements are kept prepared; then all are forgotten. Searches are made of parts, and few are asked twice.
 const STATEMENTS_MAX: usize = 256;
 
@@ -31,6 +33,8 @@ pub(crate) struct Session {
     /// A transaction begins only if the rows are as they were at this place: otherwise another node has written them. None for
     /// a session that only reads.
     fence: Cell<Option<RecordPlace>>,
+    /// Until when somebody reads, and how long a statement may take now.
+    reading: Cell<Option<(Instant, Duration)>>,
 }
 
 impl Session {
@@ -41,6 +45,7 @@ impl Session {
             schema: RefCell::default(),
             is_within: Cell::new(false),
             fence: Cell::new(None),
+            reading: Cell::new(None),
         }
     }
 
@@ -61,15 +66,28 @@ impl Session {
         Ok(())
     }
 
-    /// The same, for somebody who reads and has so much time for each statement.
+    /// The same, for somebody who reads and has so much time for all statements together.
     pub fn turn_to_reading(&self, schema: &str, time: Duration) -> Result<()> {
-        // 0 would be no limit.
-        let milliseconds = time.as_millis().max(1);
-        // The server ends a statement itself, unless it stands still.
+        self.reading.set(Some((Instant::now() + time, time)));
         self.set_time_max(time + ANSWER_TIME_MAX);
-        self.run(&format!("SET search_path = {schema}; SET statement_timeout = {milliseconds}"))?;
+        self.run(&format!("SET search_path = {schema}; {}", statement_timeout(time)))?;
         schema.clone_into(&mut self.schema.borrow_mut());
         Ok(())
+    }
+
+    /// Has the server end the next statement when the time for reading is over, unless it stands still.
+    fn check_time(&self) -> Result<()> {
+        let Some((until, given)) = self.reading.get() else { return Ok(()) };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Error::Late);
+        }
+        if given.saturating_sub(left) < TIME_STEP {
+            return Ok(());
+        }
+        self.reading.set(Some((until, left)));
+        self.set_time_max(left + ANSWER_TIME_MAX);
+        self.run(&statement_timeout(left))
     }
 
     /// From now on, only what was written up to this place may be changed.
@@ -138,6 +156,7 @@ impl Session {
         parameters: &[Bound<'_>],
         mut each: impl FnMut(&Row<'_>) -> Result<()>,
     ) -> Result<()> {
+        self.check_time()?;
         let statement = self.prepared(&own_words(sql, parameters))?;
         let rows = self.connection.query(&statement, &as_given(parameters))?;
         rows.iter().try_for_each(|row| each(&Row::PostgreSql(row)))
@@ -171,6 +190,9 @@ impl Session {
     }
 
     fn prepared(&self, sql: &str) -> Result<Statement> {
+        if sql.len() > KEPT_STATEMENT_BYTES_MAX && self.fence.get().is_none() {
+            return Ok(self.connection.prepare(sql)?);
+        }
         let key = format!("{} {sql}", self.schema.borrow());
         if let Some(statement) = self.statements.borrow().get(&key) {
             return Ok(statement.clone());
@@ -189,6 +211,12 @@ impl std::fmt::Debug for Session {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Session").field("schema", &self.schema).finish_non_exhaustive()
     }
+}
+
+/// The setting for what a statement may take.
+fn statement_timeout(time: Duration) -> String {
+    // 0 would be no limit.
+    format!("SET statement_timeout = {}", time.as_millis().max(1))
 }
 
 /// The values of a column.

@@ -222,7 +222,7 @@ impl Error {
         match self {
             Error::PostgreSql(error) => is_away(error),
             Error::Sqlite(error) => is_being_made(error),
-            Error::Type(_) | Error::Overtaken => false,
+            Error::Type(_) | Error::Overtaken | Error::Late | Error::TooMuch => false,
         }
     }
 }

@@ -24,6 +24,16 @@ pub struct Cursor {
 }
 
 impl Cursor {
+    /// The place of a group: what its members have in common.
+    pub(super) fn of_group(value: Value) -> Cursor {
+        Cursor { values: vec![value], key: 0, partition: 0 }
+    }
+
+    /// What the members of the group have in common.
+    pub(super) fn group(&self) -> Value {
+        self.values.first().cloned().unwrap_or(Value::Null)
+    }
+
     /// A text that clients hand back: the base64 of a list.
     pub fn encode(&self) -> String {
         let mut list: Vec<serde_json::Value> = self.values.iter().map(Value::to_json).collect();

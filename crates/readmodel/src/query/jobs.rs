@@ -1,16 +1,21 @@
 //! How many jobs were created, completed and failed, by what they have in common. The fold counts them by the minute.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::collections::{BTreeMap, HashSet};
 
+use super::collected::Collected;
 use super::condition::{Condition, Value};
 use super::entity::{Entity, Kind, Scope, field};
-use super::readers::{Failure, Readers, TIME_MAX};
+use super::groups::{GroupPage, Grouped, first_value};
+use super::readers::{Failure, Readers};
+use super::search::ANSWER_BYTES_MAX;
 use super::sql::{self, Sql};
+use crate::database::{Database, Result as Read, Row};
 use crate::enumerations::{JOB_STATES, number_of};
 
 /// Jobs are counted together that were created or ended in the same minute.
 pub const JOB_COUNT_MILLISECONDS: i64 = 60_000;
+/// Statistics show no more of an error's code.
+const CODE_CHARACTERS_MAX: usize = 512;
 
 /// What counts of jobs can be restricted by.
 pub static JOB_COUNTS: Entity = Entity {
@@ -78,7 +83,7 @@ pub struct JobsOf {
     pub time: i64,
     /// The numbers.
     pub counts: JobCounts,
-    /// How many workers had such jobs.
+    /// How many workers had such jobs; 0 unless they are counted by their type.
     pub workers: i64,
 }
 
@@ -94,15 +99,21 @@ pub struct JobErrors {
 }
 
 impl GroupBy {
-    /// The columns of the name and the time of a group.
-    fn columns(self) -> (&'static str, String) {
+    /// What a group has in common.
+    fn key(self) -> String {
         match self {
-            GroupBy::All => ("''", "0".to_owned()),
-            GroupBy::Type => ("r.type", "0".to_owned()),
-            GroupBy::Worker => ("r.worker", "0".to_owned()),
-            GroupBy::Time(resolution) => {
-                ("''", format!("r.time - r.time % {}", resolution.max(JOB_COUNT_MILLISECONDS)))
-            }
+            GroupBy::All => "0".to_owned(),
+            GroupBy::Type => "r.type".to_owned(),
+            GroupBy::Worker => "r.worker".to_owned(),
+            GroupBy::Time(resolution) => format!("r.time - r.time % {}", resolution.max(JOB_COUNT_MILLISECONDS)),
+        }
+    }
+
+    /// What a cursor for such groups holds.
+    pub fn kind(self) -> Kind {
+        match self {
+            GroupBy::Type | GroupBy::Worker => Kind::Text,
+            GroupBy::All | GroupBy::Time(_) => Kind::Instant,
         }
     }
 }
@@ -114,87 +125,195 @@ impl Counted {
     }
 }
 
+/// A group while it is counted.
+#[derive(Default)]
+struct Counting {
+    counts: JobCounts,
+    /// The workers in other words, which are short.
+    workers: HashSet<i64>,
+}
+
 impl Readers {
-    /// The jobs that fit, from the minute of one moment to that of another, in groups by name and time.
+    /// The jobs that fit, from the minute of one moment to that of another, in groups.
     ///
     /// # Errors
-    /// When a file cannot be read, or that takes too long.
+    /// When a file cannot be read, or that takes too long or too much.
     pub fn job_counts(
         &mut self,
         by: GroupBy,
-        (from, to): (i64, i64),
+        period: (i64, i64),
         condition: &Condition,
-    ) -> Result<Vec<JobsOf>, Failure> {
-        let deadline = Instant::now() + TIME_MAX;
-        let (name, time) = by.columns();
-        let mut groups: BTreeMap<(i64, String), (JobCounts, BTreeSet<String>)> = BTreeMap::new();
-        for partition in self.partitions().to_vec() {
-            self.read(partition, deadline, |database| {
-                let mut select = Sql::of(format!(
-                    "SELECT {time}, {name}, r.worker, CAST(sum(r.created) AS BIGINT), max(r.created_at), \
-                     CAST(sum(r.completed) AS BIGINT), max(r.completed_at), CAST(sum(r.failed) AS BIGINT), max(r.failed_at) FROM job_count r WHERE r.time >= "
-                ));
-                select.bind(Value::Integer(from - from.rem_euclid(JOB_COUNT_MILLISECONDS)));
-                select.push(" AND r.time < ").bind(Value::Integer(to));
-                select.push(" AND ").append(sql::condition(database, condition)?).push(" GROUP BY 1, 2, 3");
-                database.query(&select.text, &select.bound(), |row| {
-                    let worker: String = row.get(2)?;
-                    let (counts, workers) = groups.entry((row.get(0)?, row.get(1)?)).or_default();
-                    counts.created.add((row.get(3)?, row.get(4)?));
-                    counts.completed.add((row.get(5)?, row.get(6)?));
-                    counts.failed.add((row.get(7)?, row.get(8)?));
-                    // A job that is created has none yet.
-                    if !worker.is_empty() {
-                        workers.insert(worker);
-                    }
-                    Ok(())
-                })
-            })?;
+        page: &GroupPage,
+    ) -> Result<Grouped<JobsOf>, Failure> {
+        let key = by.key();
+        let keys = self.keys_of_groups(page, |database| {
+            let mut select = Sql::of(format!("SELECT {key} AS k FROM job_count r WHERE "));
+            select.append(counted_in(database, by, period, condition)?);
+            Ok(select)
+        })?;
+        let mut groups: BTreeMap<Value, Counting> = BTreeMap::new();
+        let mut collected = Collected::default();
+        if let Some((first, last)) = keys.ends() {
+            groups.extend(keys.on_page.iter().map(|key| (key.clone(), Counting::default())));
+            for partition in self.partitions().to_vec() {
+                self.read(partition, |database| {
+                    let worker = database.dialect().text_hash("r.worker");
+                    let worker = if by == GroupBy::Type { &*worker } else { "0" };
+                    let mut select = Sql::of(format!(
+                        "SELECT {key}, {worker}, CAST(sum(r.created) AS BIGINT), max(r.created_at), \
+                         CAST(sum(r.completed) AS BIGINT), max(r.completed_at), CAST(sum(r.failed) AS BIGINT), \
+                         max(r.failed_at), max(length(r.worker)) FROM job_count r WHERE {key} >= "
+                    ));
+                    select.bind(first.clone()).push(&format!(" AND {key} <= ")).bind(last.clone()).push(" AND ");
+                    select.append(counted_in(database, by, period, condition)?).push(" GROUP BY 1, 2");
+                    database.query(&select.text, &select.bound(), |row| {
+                        let Some(group) = groups.get_mut(&first_value(row)?) else { return Ok(()) };
+                        group.counts.created.add((row.get(2)?, row.get(3)?));
+                        group.counts.completed.add((row.get(4)?, row.get(5)?));
+                        group.counts.failed.add((row.get(6)?, row.get(7)?));
+                        // A job that is created has none yet.
+                        let has_worker = by == GroupBy::Type && row.get::<i64>(8)? > 0;
+                        if has_worker && group.workers.insert(row.get(1)?) {
+                            collected.add(0)?;
+                        }
+                        Ok(())
+                    })
+                })?;
+            }
         }
-        let group = |((time, name), (counts, workers)): ((i64, String), (JobCounts, BTreeSet<String>))| JobsOf {
-            name,
-            time,
-            counts,
-            workers: i64::try_from(workers.len()).unwrap_or(i64::MAX),
-        };
-        Ok(groups.into_iter().map(group).filter(|of| by != GroupBy::Worker || !of.name.is_empty()).collect())
+        Ok(keys.page(groups.into_iter().map(|(key, Counting { counts, workers })| {
+            let (name, time) = match &key {
+                Value::Text(name) => (name.clone(), 0),
+                Value::Integer(time) => (String::new(), *time),
+                Value::Null => Default::default(),
+            };
+            let workers = i64::try_from(workers.len()).unwrap_or(i64::MAX);
+            (key, JobsOf { name, time, counts, workers })
+        })))
     }
 
-    /// The errors of the jobs that fit, that failed last or ended with an error from one moment to another, and how many
-    /// workers had each; most workers first.
+    /// The errors of the jobs that fit, that failed last or ended with an error from one moment to another,
+    /// and how many workers had each; on a page, most workers first.
     ///
     /// # Errors
-    /// When a file cannot be read, or that takes too long.
-    pub fn job_errors(&mut self, (from, to): (i64, i64), condition: &Condition) -> Result<Vec<JobErrors>, Failure> {
-        let deadline = Instant::now() + TIME_MAX;
-        let states = ["FAILED", "ERROR_THROWN"].map(|name| number_of(JOB_STATES, name).map_or(-1, i64::from));
-        let mut workers: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
-        for partition in self.partitions().to_vec() {
-            self.read(partition, deadline, |database| {
-                let mut select = Sql::of(format!(
-                    "SELECT DISTINCT coalesce(r.error_code, ''), coalesce(r.error_message, ''), r.worker FROM job r \
-                     WHERE r.state IN ({}, {}) AND r.last_update_time >= ",
-                    states[0], states[1]
-                ));
-                select
-                    .bind(Value::Integer(from))
-                    .push(" AND r.last_update_time < ")
-                    .bind(Value::Integer(to))
-                    .push(" AND ");
-                select.append(sql::condition(database, condition)?);
-                database.query(&select.text, &select.bound(), |row| {
-                    workers.entry((row.get(0)?, row.get(1)?)).or_default().insert(row.get(2)?);
-                    Ok(())
-                })
-            })?;
+    /// When a file cannot be read, or that takes too long or too much.
+    pub fn job_errors(
+        &mut self,
+        period: (i64, i64),
+        condition: &Condition,
+        page: &GroupPage,
+    ) -> Result<Grouped<JobErrors>, Failure> {
+        let keys = self.keys_of_groups(page, |database| errors_in(database, period, condition))?;
+        let mut errors: BTreeMap<Value, (JobErrors, HashSet<i64>)> = BTreeMap::new();
+        let (mut collected, count) = (Collected::default(), self.partitions().len().max(1));
+        if let Some((first, last)) = keys.ends() {
+            for partition in self.partitions().to_vec() {
+                self.read(partition, |database| {
+                    // Its rows are read as they were when they were counted.
+                    let _snapshot = database.snapshot()?;
+                    let found = || -> Read<Sql> {
+                        let mut select = Sql::of("(");
+                        select.append(errors_in(database, period, condition)?).push(") AS found WHERE k >= ");
+                        select.bind(first.clone()).push(" AND k <= ").bind(last.clone());
+                        Ok(select)
+                    };
+                    let texts = Texts { keys: &keys.on_page, bytes_max: ANSWER_BYTES_MAX / count };
+                    texts.read(database, found()?, &mut errors)?;
+                    let mut select = Sql::of("SELECT DISTINCT k, worker FROM ");
+                    select.append(found()?);
+                    database.query(&select.text, &select.bound(), |row| {
+                        let Some((_, workers)) = errors.get_mut(&first_value(row)?) else { return Ok(()) };
+                        if workers.insert(row.get(1)?) { collected.add(0) } else { Ok(()) }
+                    })
+                })?;
+            }
         }
-        let error = |((code, message), workers): ((String, String), BTreeSet<String>)| JobErrors {
-            code,
-            message,
-            workers: i64::try_from(workers.len()).unwrap_or(i64::MAX),
-        };
-        let mut errors: Vec<_> = workers.into_iter().map(error).collect();
-        errors.sort_by_key(|of| std::cmp::Reverse(of.workers));
-        Ok(errors)
+        // Behind the first one whose texts have no room, the next page begins.
+        let whole = keys.on_page.iter().map_while(|key| Some((key.clone(), errors.remove(key)?)));
+        let whole = whole.map(|(key, (error, workers))| {
+            (key, JobErrors { workers: i64::try_from(workers.len()).unwrap_or(i64::MAX), ..error })
+        });
+        let mut found = keys.page(whole);
+        if found.items.len() < keys.on_page.len() && page.is_counted() {
+            return Err(Failure::LargePage);
+        }
+        found.items.sort_by(|one, other| {
+            (other.workers, &one.code, &one.message).cmp(&(one.workers, &other.code, &other.message))
+        });
+        Ok(found)
+    }
+}
+
+/// What counts are made of.
+fn counted_in(database: &Database, by: GroupBy, (from, to): (i64, i64), condition: &Condition) -> Read<Sql> {
+    if from >= to {
+        // Not even what happened in the minute of both.
+        return Ok(Sql::of("FALSE"));
+    }
+    let mut sql = Sql::of("r.time >= ");
+    sql.bind(Value::Integer(from - from.rem_euclid(JOB_COUNT_MILLISECONDS)));
+    sql.push(" AND r.time < ").bind(Value::Integer(to));
+    sql.push(" AND ").append(sql::condition(database, condition)?);
+    if by == GroupBy::Worker {
+        sql.push(" AND r.worker <> ''");
+    }
+    Ok(sql)
+}
+
+/// The jobs with errors, each with a number `k` that stands for its code and message, which may be long,
+/// and another one for its worker. The limit has them made before anything is sorted, so that the texts are not.
+fn errors_in(database: &Database, (from, to): (i64, i64), condition: &Condition) -> Read<Sql> {
+    let states = ["FAILED", "ERROR_THROWN"].map(|name| number_of(JOB_STATES, name).map_or(-1, i64::from));
+    let dialect = database.dialect();
+    let mut select = Sql::of(format!(
+        "SELECT {} AS k, {} AS worker, r.key AS key FROM job r WHERE r.state IN ({}, {}) AND r.last_update_time >= ",
+        dialect.text_hash("coalesce(r.error_code, '') || ' ' || coalesce(r.error_message, '')"),
+        dialect.text_hash("r.worker"),
+        states[0],
+        states[1]
+    ));
+    select.bind(Value::Integer(from)).push(" AND r.last_update_time < ").bind(Value::Integer(to)).push(" AND ");
+    select.append(sql::condition(database, condition)?).push(&format!(" LIMIT {}", i64::MAX));
+    Ok(select)
+}
+
+/// Reads the texts of errors, as many as there is room for, and at least one.
+struct Texts<'a> {
+    keys: &'a [Value],
+    bytes_max: usize,
+}
+
+impl Texts<'_> {
+    fn read(
+        &self,
+        database: &Database,
+        found: Sql,
+        errors: &mut BTreeMap<Value, (JobErrors, HashSet<i64>)>,
+    ) -> Read<()> {
+        let mut select = Sql::of("SELECT k, min(key) FROM ");
+        select.append(found).push(" GROUP BY k ORDER BY k");
+        let of = |row: &Row<'_>| Ok((first_value(row)?, row.get::<i64>(1)?));
+        let found: BTreeMap<Value, i64> = database.all(&select.text, &select.bound(), of)?.into_iter().collect();
+        let mut bytes = 0;
+        for (group, job) in self.keys.iter().filter_map(|key| Some((key, *found.get(key)?))) {
+            if bytes >= self.bytes_max {
+                break;
+            }
+            if errors.contains_key(group) {
+                continue;
+            }
+            let select = format!(
+                "SELECT substr(coalesce(error_code, ''), 1, {CODE_CHARACTERS_MAX}), coalesce(error_message, '') \
+                 FROM job WHERE key = ?"
+            );
+            let error = database.first(&select, &[job.into()], |row| {
+                Ok(JobErrors { code: row.get(0)?, message: row.get(1)?, workers: 0 })
+            })?;
+            if let Some(error) = error {
+                bytes += error.code.len() + error.message.len();
+                errors.insert(group.clone(), (error, HashSet::new()));
+            }
+        }
+        Ok(())
     }
 }

@@ -10,17 +10,18 @@ use std::time::{Duration, Instant};
 use protocol::PartitionId;
 use rusqlite::{Connection, OpenFlags};
 
+use crate::database::functions::{self, Deadline};
 use crate::database::{self, Database, Server, schema_of};
 use crate::file::path_of;
+use super::collected::COLLECTED_BYTES_MAX;
+use super::search::ANSWER_BYTES_MAX;
 use crate::gate::Gate;
 use crate::source::Source;
 
-/// The pages that a connection keeps in memory, in KiB.
-const CACHE_KIB: i64 = 4 << 10;
-/// So many steps of the database lie between two looks at the clock.
-const STEPS: i32 = 2_000;
-/// What a search may take.
-pub(super) const TIME_MAX: Duration = Duration::from_secs(5);
+/// So many steps of the database lie between two looks at the clock. Some read a value of 4 MiB.
+const STEPS: i32 = 500;
+/// What a search may take, from the moment at which it was asked for.
+const TIME_MAX: Duration = Duration::from_secs(5);
 /// For so long a server that was not there is not looked for again, so that searches do not wait for it one after the other.
 const AWAY_PAUSE: Duration = Duration::from_secs(1);
 /// A search that comes late still has so much time, so that a server which is there is not taken for one that is not.
@@ -36,27 +37,43 @@ const MAKING_PAUSE: Duration = Duration::from_millis(10);
 pub enum Failure {
     /// It took too long.
     #[error(
-        "The search took longer than {} ms, because no index fits its filter and sort. Add a filter by key, state, process definition or date, or sort by key.",
+        "The search took longer than {} ms, because no index fits its filter and sort. Add a filter by key, \
+         state, process definition or date, or sort by key.",
         TIME_MAX.as_millis()
     )]
     TooLong,
     /// There is nothing to search in.
     #[error("Partition {0} has no read model on this node.")]
     NoPartition(PartitionId),
-    /// The database cannot be read.
-    #[error("The read model cannot be read: {0}.")]
+    /// The database cannot be read. What it says is for the log: it names files and servers.
+    #[error("The read model cannot be read. The log of the node says why.")]
     Unreadable(String),
     /// It could be read a little later.
     #[error("The read model is not available: {0}. Please try again after a growing pause.")]
     NotYet(&'static str),
-    /// The database is not there now.
-    #[error("The read model is not available: {0}. Please try again after a growing pause.")]
+    /// The database is not there now. What it says is for the log too.
+    #[error(
+        "The read model is not available: its database cannot be reached. Please try again after a growing pause."
+    )]
     Away(String),
+    /// A page that is counted has to be whole.
+    #[error(
+        "The page has more than {ANSWER_BYTES_MAX} bytes, so it would not be whole. Use a smaller page.limit, \
+         or cursors (page.after), or have values shortened (truncateValues=true)."
+    )]
+    LargePage,
+    /// So much would have to be collected for an answer.
+    #[error(
+        "What is counted has more than {COLLECTED_BYTES_MAX} bytes of names. Add a filter, or use a smaller page.limit."
+    )]
+    TooMuch,
 }
 
 impl From<database::Error> for Failure {
     fn from(error: database::Error) -> Self {
-        if error.is_interruption() {
+        if let database::Error::TooMuch = error {
+            Failure::TooMuch
+        } else if error.is_interruption() {
             Failure::TooLong
         } else if error.is_missing_table() {
             Failure::NotYet("one of its tables is not made yet")
@@ -72,6 +89,8 @@ impl From<database::Error> for Failure {
 pub struct Readers {
     partitions: Vec<PartitionId>,
     open: Open,
+    /// Until when the search may take that is carried out; none for one that nobody asked for.
+    until: Option<Instant>,
 }
 
 enum Open {
@@ -79,6 +98,7 @@ enum Open {
         directory: PathBuf,
         gate: Gate,
         readers: BTreeMap<PartitionId, Reader>,
+        cache_kib: i64,
     },
     Server {
         server: Arc<Server>,
@@ -91,15 +111,17 @@ enum Open {
 
 struct Reader {
     database: Database,
-    deadline: Arc<parking_lot::Mutex<Option<Instant>>>,
+    deadline: Deadline,
     /// The file that is open: one that was set aside has another place on the disk.
     file: (u64, u64),
 }
 
 impl Readers {
-    pub(crate) fn new(source: Source, partitions: Vec<PartitionId>) -> Readers {
+    pub(crate) fn new(source: Source, partitions: Vec<PartitionId>, cache_kib: i64) -> Readers {
         let open = match source {
-            Source::Directory(directory, gate) => Open::Files { directory, gate, readers: BTreeMap::new() },
+            Source::Directory(directory, gate) => {
+                Open::Files { directory, gate, readers: BTreeMap::new(), cache_kib }
+            },
             Source::Server(of) => Open::Server {
                 server: of.server,
                 session: None,
@@ -108,7 +130,17 @@ impl Readers {
                 unmade: BTreeMap::new(),
             },
         };
-        Readers { partitions, open }
+        Readers { partitions, open, until: None }
+    }
+
+    /// A search begins that was asked for at this moment.
+    pub(crate) fn begin(&mut self, asked_at: Instant) {
+        self.until = Some(asked_at + TIME_MAX);
+    }
+
+    /// When the search has to be over.
+    pub(super) fn deadline(&self) -> Instant {
+        self.until.unwrap_or_else(|| Instant::now() + TIME_MAX)
     }
 
     /// The partitions that can be searched.
@@ -116,18 +148,21 @@ impl Readers {
         &self.partitions
     }
 
-    /// Reads in a partition, for a limited time.
+    /// Reads in a partition, for the time that is left.
     pub(crate) fn read<T>(
         &mut self,
         partition: PartitionId,
-        deadline: Instant,
         read: impl FnOnce(&Database) -> database::Result<T>,
     ) -> Result<T, Failure> {
         if !self.partitions.contains(&partition) {
             return Err(Failure::NoPartition(partition));
         }
+        let deadline = self.deadline();
         match &mut self.open {
-            Open::Files { directory, gate, readers } => read_file(readers, directory, gate, partition, deadline, read),
+            Open::Files { .. } if deadline <= Instant::now() => Err(Failure::TooLong),
+            Open::Files { directory, gate, readers, cache_kib } => {
+                read_file(readers, (directory, gate, *cache_kib), partition, deadline, read)
+            }
             Open::Server { server, session, away, made, unmade } => {
                 if unmade.get(&partition).is_some_and(|until| Instant::now() < *until) {
                     return Err(Failure::NotYet(TABLES_NOT_MADE));
@@ -163,8 +198,7 @@ impl Readers {
 
 fn read_file<T>(
     readers: &mut BTreeMap<PartitionId, Reader>,
-    directory: &Path,
-    gate: &Gate,
+    (directory, gate, cache_kib): (&Path, &Gate, i64),
     partition: PartitionId,
     deadline: Instant,
     read: impl FnOnce(&Database) -> database::Result<T>,
@@ -175,12 +209,12 @@ fn read_file<T>(
     }
     let reader = match readers.entry(partition) {
         Entry::Occupied(open) => open.into_mut(),
-        Entry::Vacant(closed) => closed.insert(open_made(&path, deadline)?),
+        Entry::Vacant(closed) => closed.insert(open_made(&path, cache_kib, deadline)?),
     };
     let open = gate.read(deadline).ok_or(Failure::NotYet("its write-ahead log begins anew"))?;
-    *reader.deadline.lock() = Some(deadline);
+    reader.deadline.set(Some(deadline));
     let result = read(&reader.database);
-    *reader.deadline.lock() = None;
+    reader.deadline.set(None);
     drop(open);
     if result.as_ref().is_err_and(|error| !error.is_interruption()) {
         // Whatever it was, the next search begins with a new connection.
@@ -190,9 +224,9 @@ fn read_file<T>(
 }
 
 /// Opens a file once there is something in it: the node takes requests while it makes its files.
-fn open_made(path: &Path, deadline: Instant) -> Result<Reader, Failure> {
+fn open_made(path: &Path, cache_kib: i64, deadline: Instant) -> Result<Reader, Failure> {
     loop {
-        let opened = Reader::open(path).and_then(|reader| Ok((reader.is_made()?, reader)));
+        let opened = Reader::open(path, cache_kib).and_then(|reader| Ok((reader.is_made()?, reader)));
         match opened.map_err(database::Error::from) {
             Ok((true, reader)) => return Ok(reader),
             // No time makes it whole.
@@ -278,18 +312,18 @@ fn file_at(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Reader {
-    fn open(path: &Path) -> rusqlite::Result<Reader> {
+    fn open(path: &Path, cache_kib: i64) -> rusqlite::Result<Reader> {
         // Before it is opened: if it is replaced in between, the next search notices.
         let file = file_at(path).unwrap_or_default();
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(Duration::from_secs(1))?;
         connection.set_prepared_statement_cache_capacity(64);
-        connection.execute_batch(&format!("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{CACHE_KIB};"))?;
-        let deadline: Arc<parking_lot::Mutex<Option<Instant>>> = Arc::default();
+        connection.execute_batch(&format!("PRAGMA temp_store = MEMORY; PRAGMA cache_size = -{cache_kib};"))?;
+        let deadline = Deadline::default();
         let until = deadline.clone();
-        connection
-            .progress_handler(STEPS, Some(move || until.lock().is_some_and(|deadline| Instant::now() > deadline)))?;
+        connection.progress_handler(STEPS, Some(move || until.get().is_some_and(|until| Instant::now() > until)))?;
+        functions::register(&connection, &deadline)?;
         Ok(Reader { database: Database::Sqlite(connection), deadline, file })
     }
 
@@ -313,12 +347,12 @@ mod tests {
         let connection = Connection::open(&path).unwrap();
         connection.execute_batch("PRAGMA journal_mode = WAL;").unwrap();
         let soon = Instant::now() + MAKING_PAUSE;
-        assert!(matches!(open_made(&path, soon), Err(Failure::NotYet(_))));
+        assert!(matches!(open_made(&path, 1_024, soon), Err(Failure::NotYet(_))));
         drop(connection);
-        let reading = std::thread::spawn(move || open_made(&path, Instant::now() + Duration::from_secs(600)).is_ok());
+        let reading = std::thread::spawn(move || open_made(&path, 1_024, Instant::now() + Duration::from_secs(600)).is_ok());
         crate::file::open(directory.path(), partition).unwrap();
         assert!(reading.join().unwrap());
-        let missing = open_made(&directory.path().join("other"), Instant::now());
+        let missing = open_made(&directory.path().join("other"), 1_024, Instant::now());
         assert!(matches!(missing, Err(Failure::Away(_))), "it may be made later");
     }
 
@@ -327,8 +361,9 @@ mod tests {
         let source = crate::testing::server(&crate::postgresql::PostgreSqlServer::shared().new_database());
         let partition = PartitionId(1);
         let count = |deadline| {
-            let mut readers = Readers::new(source.clone(), vec![partition]);
-            readers.read(partition, deadline, |database| Ok(database.number("SELECT count(*) FROM process_instance")))
+            let mut readers = Readers::new(source.clone(), vec![partition], 1_024);
+            readers.until = Some(deadline);
+            readers.read(partition, |database| Ok(database.number("SELECT count(*) FROM process_instance")))
         };
         let missing = count(Instant::now());
         assert!(matches!(missing, Err(Failure::NotYet("its tables are not made yet"))), "{missing:?}");

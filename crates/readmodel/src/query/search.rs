@@ -7,17 +7,19 @@ use std::time::Instant;
 
 use protocol::PartitionId;
 
-use super::condition::{Condition, Value};
+use super::condition::{Condition, Test, Value};
 use super::cursor::{Cursor, Direction};
 use super::entities::PROCESS_INSTANCES;
-use super::entity::{Entity, Field, Kind, Scope};
-use super::readers::{Failure, Readers, TIME_MAX};
+use super::entity::{Entity, Field, Filter, Kind, Scope};
+use super::readers::{Failure, Readers};
 use super::row;
 use super::sql::{self, Sql};
 use crate::database::{Cell, Database, Dialect, Result as Read};
+use crate::enumerations::Enumeration;
+use crate::queue::Cost;
 
 /// An answer ends with the row that makes it larger: values of variables may be large.
-const ANSWER_BYTES_MAX: usize = 16 << 20;
+pub const ANSWER_BYTES_MAX: usize = 16 << 20;
 /// So often a page is looked for whose rows change before they are read.
 const TRIES_MAX: u32 = 100;
 /// More rows are not counted.
@@ -38,7 +40,9 @@ pub struct Sort {
 /// Which rows of all that fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Page {
-    /// From the row with this number on, counted from 0.
+    /// From the first row on. It ends early when it is large, and its cursor goes on there.
+    First,
+    /// From the row with this number on, counted from 0. It is whole, because the next page is counted too.
     From(u32),
     /// From a row on that an earlier answer named.
     At(Direction, Cursor),
@@ -83,7 +87,7 @@ impl Search {
             entity,
             condition,
             sort: Vec::new(),
-            page: Page::From(0),
+            page: Page::First,
             limit: 100,
             truncates: true,
             partition: None,
@@ -95,7 +99,6 @@ impl Search {
     /// # Errors
     /// When it takes too long or a file cannot be read.
     pub fn run(&self, readers: &mut Readers) -> Result<Found, Failure> {
-        let deadline = Instant::now() + TIME_MAX;
         let mut partitions = readers.partitions().to_vec();
         if let Some(only) = self.partition {
             // A key may name a partition that there is not, and nothing has such a key.
@@ -108,19 +111,19 @@ impl Search {
         let (rows, total) = loop {
             let (mut places, mut total) = (Vec::new(), 0);
             for &partition in &partitions {
-                let (found, count) = readers.read(partition, deadline, |database| self.places(database, partition))?;
+                let (found, count) = readers.read(partition, |database| self.places(database, partition))?;
                 places.extend(found);
                 total += count;
             }
             let page = self.page_of(places);
             let is_last = page.is_empty();
-            let rows = self.rows(readers, deadline, page)?;
+            let rows = self.rows(readers, page)?;
             // When all rows of the page have changed in between, an empty one would say that nothing follows.
             if !rows.is_empty() || is_last {
                 break (rows, total);
             }
             tries += 1;
-            if tries == TRIES_MAX || Instant::now() >= deadline {
+            if tries == TRIES_MAX || Instant::now() >= readers.deadline() {
                 return Err(Failure::NotYet("the rows that it finds keep changing"));
             }
         };
@@ -137,6 +140,12 @@ impl Search {
         Ok(self.run(readers)?.items.into_iter().next())
     }
 
+    /// What it costs: whether it looks for the row with a key, of which it compares no more than columns.
+    pub fn cost(&self) -> Cost {
+        let is_by_key = self.entity.has_own_keys() && equals(&self.condition, self.entity.key);
+        if is_by_key && is_cheap(&self.condition) { Cost::Key } else { Cost::Any }
+    }
+
     fn is_backward(&self) -> bool {
         matches!(self.page, Page::At(Direction::Before, _))
     }
@@ -147,7 +156,7 @@ impl Search {
         let limit = self.limit as usize;
         match &self.page {
             Page::From(first) => places.into_iter().skip(*first as usize).take(limit).collect(),
-            Page::At(Direction::After, _) => places.into_iter().take(limit).collect(),
+            Page::First | Page::At(Direction::After, _) => places.into_iter().take(limit).collect(),
             Page::At(Direction::Before, _) => {
                 let skipped = places.len().saturating_sub(limit);
                 places.into_iter().skip(skipped).collect()
@@ -157,7 +166,7 @@ impl Search {
 
     /// The rows at these places, as many as an answer may have bytes, and at least one: from the cursor on, so that the next page goes
     /// on behind them.
-    fn rows(&self, readers: &mut Readers, deadline: Instant, mut places: Vec<Cursor>) -> Result<Vec<Item>, Failure> {
+    fn rows(&self, readers: &mut Readers, mut places: Vec<Cursor>) -> Result<Vec<Item>, Failure> {
         if self.is_backward() {
             places.reverse();
         }
@@ -170,8 +179,12 @@ impl Search {
             while let Some(next) = left.next_if(|next| next.partition == partition.0) {
                 together.push(next);
             }
-            readers.read(partition, deadline, |database| self.rows_of(database, together, &mut bytes, &mut rows))?;
-            if bytes >= ANSWER_BYTES_MAX {
+            let is_whole =
+                readers.read(partition, |database| self.rows_of(database, together, &mut bytes, &mut rows))?;
+            if !is_whole || bytes >= ANSWER_BYTES_MAX && left.peek().is_some() {
+                if let Page::From(_) = self.page {
+                    return Err(Failure::LargePage);
+                }
                 break;
             }
         }
@@ -181,7 +194,8 @@ impl Search {
         Ok(rows)
     }
 
-    fn rows_of(&self, database: &Database, places: Vec<Cursor>, bytes: &mut usize, rows: &mut Vec<Item>) -> Read<()> {
+    /// Adds the rows at these places of a partition: whether there is room for all of them.
+    fn rows_of(&self, database: &Database, places: Vec<Cursor>, bytes: &mut usize, rows: &mut Vec<Item>) -> Read<bool> {
         // Both statements see the same state.
         let _snapshot = database.snapshot()?;
         let fitting = self.fitting(database, &places)?;
@@ -200,6 +214,9 @@ impl Search {
         };
         statement.push_str(&format!("{}{} = ? LIMIT 1", condition.text, self.entity.key));
         for place in places.into_iter().filter(|place| fitting.contains(&place.key)) {
+            if *bytes >= ANSWER_BYTES_MAX {
+                return Ok(false);
+            }
             let mut bound = condition.bound();
             bound.push(place.key.into());
             let item = database.first(&statement, &bound, |row| {
@@ -210,11 +227,8 @@ impl Search {
             let Some(item) = item else { continue };
             *bytes += item.len();
             rows.push((place, item));
-            if *bytes >= ANSWER_BYTES_MAX {
-                break;
-            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// The keys of those rows that are there and fit still. One statement for all of them: what it needs of other tables is
@@ -306,7 +320,7 @@ impl Search {
         statement.push(entity.key).push(if is_backward { " DESC" } else { "" });
         let rows = match self.page {
             Page::From(first) => u64::from(first) + u64::from(self.limit),
-            Page::At(..) => u64::from(self.limit),
+            Page::First | Page::At(..) => u64::from(self.limit),
         };
         statement.push(&format!(" LIMIT {rows}"));
         statement
@@ -362,15 +376,49 @@ impl Search {
     }
 }
 
+/// Whether a column has to be equal to something.
+fn equals(condition: &Condition, column: &str) -> bool {
+    match condition {
+        Condition::All(conditions) => conditions.iter().any(|one| equals(one, column)),
+        Condition::Is(field, tests) => field.sql == column && tests.iter().any(|one| matches!(one, Test::Equal(_))),
+        _ => false,
+    }
+}
+
+/// Whether a condition compares columns of a row, and no texts with patterns.
+fn is_cheap(condition: &Condition) -> bool {
+    match condition {
+        Condition::All(conditions) => conditions.iter().all(is_cheap),
+        Condition::Is(field, tests) => {
+            matches!(field.filter, Filter::Column) && !tests.iter().any(|one| matches!(one, Test::Like(_)))
+        }
+        _ => false,
+    }
+}
+
 /// Of a text that may be long, so many characters are sorted by: cursors hold them, and so do all rows before a page.
 const SORTED_CHARACTERS: usize = 100;
 
 /// What rows are sorted by.
 fn sorted_by(field: &Field) -> Cow<'static, str> {
-    match field.is_long {
-        true => format!("substr({}, 1, {SORTED_CHARACTERS})", field.sql).into(),
-        false => field.sql.into(),
+    match field.kind {
+        Kind::Enumeration(names) if !names.is_sorted() => rank(field.sql, names).into(),
+        _ if field.is_long => format!("substr({}, 1, {SORTED_CHARACTERS})", field.sql).into(),
+        _ => field.sql.into(),
     }
+}
+
+/// The place of a number's name in the order of the names: rows hold its place in the list.
+fn rank(column: &str, names: Enumeration) -> String {
+    let mut sorted = names.to_vec();
+    sorted.sort_unstable();
+    let mut sql = format!("CASE {column}");
+    for (number, name) in names.iter().enumerate() {
+        let rank = sorted.iter().position(|known| known == name).unwrap_or_default();
+        sql.push_str(&format!(" WHEN {number} THEN {rank}"));
+    }
+    sql.push_str(" END");
+    sql
 }
 
 /// What stands in cursors for a field.

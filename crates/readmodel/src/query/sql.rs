@@ -5,6 +5,12 @@ use super::entity::{Field, Filter, Kind};
 use super::row::VALUE_CHARACTERS_MAX;
 use crate::comparable::comparable;
 use crate::database::{Bound, Database, Dialect, Result};
+use crate::pattern::Pattern;
+
+/// Up to so many process instances are looked at one by one.
+const LOOKED_AT_ONE_BY_ONE: usize = 100;
+/// Of what another table has by number, so many are looked up first; more are found by the statement itself.
+const LOOKED_UP_FIRST: usize = 500;
 
 /// A part of a statement with its parameters, in their order.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -144,15 +150,15 @@ fn bound(database: &Database, conditions: &[Condition]) -> Result<Option<Sql>> {
         for test in given {
             lookup.push(" AND ").append(variable_test(database.dialect(), "v", test));
         }
-        if let Some(few) = few(database, lookup)? {
-            return Ok(Some(one_of_few("p.key", &few)));
+        if let Some(few) = few(database, lookup, LOOKED_AT_ONE_BY_ONE)? {
+            return Ok(Some(one_of(database.dialect(), "p.key", few)));
         }
     }
     for one in conditions {
         if let Condition::Is(Field { filter: Filter::ElementInstance, .. }, given) = one
             && let Some(few) = instances_of_elements(database, given)?
         {
-            return Ok(Some(one_of_few("r.process_instance_key", &few)));
+            return Ok(Some(one_of(database.dialect(), "r.process_instance_key", few)));
         }
     }
     Ok(None)
@@ -167,12 +173,11 @@ fn unseen(dialect: Dialect, mut conditions: Sql) -> Sql {
     conditions
 }
 
-/// The keys that a statement finds, when these are few.
-fn few(database: &Database, mut lookup: Sql) -> Result<Option<Vec<i64>>> {
-    const FEW: usize = 100;
-    lookup.push(&format!(" LIMIT {}", FEW + 1));
+/// The numbers that a statement finds, when these are few.
+fn few(database: &Database, mut lookup: Sql, few: usize) -> Result<Option<Vec<i64>>> {
+    lookup.push(&format!(" LIMIT {}", few + 1));
     let mut found: Vec<i64> = database.all(&lookup.text, &lookup.bound(), |row| row.get(0))?;
-    let are_few = found.len() <= FEW;
+    let are_few = found.len() <= few;
     found.sort_unstable();
     found.dedup();
     Ok(are_few.then_some(found))
@@ -185,7 +190,7 @@ fn instances_of_elements(database: &Database, given: &[Test]) -> Result<Option<V
     let keys = || test(database.dialect(), "key", equal);
     let mut lookup = Sql::of("SELECT process_instance_key FROM element_instance WHERE ");
     lookup.append(keys()).push(" UNION ALL SELECT key FROM process_instance WHERE ").append(keys());
-    few(database, lookup)
+    few(database, lookup, LOOKED_AT_ONE_BY_ONE)
 }
 
 fn is_equal(test: &Test) -> bool {
@@ -201,12 +206,9 @@ fn equal_variables<'a>(condition: &'a Condition, variables: &mut Vec<(&'a str, &
     }
 }
 
-/// A number is one of these. One is bound, so that the statement is the same for all.
-fn one_of_few(column: &str, numbers: &[i64]) -> Sql {
-    match numbers {
-        [number] => Sql::with(format!("{column} = ?"), Value::Integer(*number)),
-        _ => one_of(column, numbers),
-    }
+/// A number is one of these: one parameter, however many there are.
+fn one_of(dialect: Dialect, column: &str, numbers: Vec<i64>) -> Sql {
+    in_list(dialect, column, &numbers.into_iter().map(Value::Integer).collect::<Vec<_>>())
 }
 
 /// A row has some entry in a list of its own. What is not to be equal is none of them, and a row without any fits that.
@@ -242,22 +244,16 @@ fn is(database: &Database, field: &Field, given: &[Test]) -> Result<Sql> {
         Filter::Via { on, select, column } => {
             let mut lookup = Sql::of(select);
             lookup.push(" WHERE ").append(tests(dialect, column, given));
-            let found: Vec<i64> = database.all(&lookup.text, &lookup.bound(), |row| row.get(0))?;
-            one_of(on, &found)
+            match few(database, lookup.clone(), LOOKED_UP_FIRST)? {
+                Some(found) => one_of(dialect, on, found),
+                None => {
+                    let mut sql = Sql::of(format!("{on} IN ("));
+                    sql.append(lookup).push(")");
+                    sql
+                }
+            }
         }
     })
-}
-
-/// A number is one of those.
-fn one_of(column: &str, numbers: &[i64]) -> Sql {
-    match numbers {
-        [] => Sql::of("FALSE"),
-        [number] => Sql::of(format!("{column} = {number}")),
-        _ => {
-            let list: Vec<String> = numbers.iter().map(i64::to_string).collect();
-            Sql::of(format!("{column} IN ({})", list.join(",")))
-        }
-    }
 }
 
 /// What is a condition itself is not compared, so that an index with that condition can be used.
@@ -299,8 +295,31 @@ fn test(dialect: Dialect, column: &str, test: &Test) -> Sql {
             sql.append(in_list(dialect, column, values)).push(")");
             sql
         }
-        Test::Like(pattern) => Sql::with(dialect.is_like(column), Value::Text(dialect.pattern(pattern))),
+        Test::Like(pattern) => like(dialect, column, pattern),
     }
+}
+
+/// A text is like a pattern. What it begins with is compared too, for which there may be an index.
+fn like(dialect: Dialect, column: &str, pattern: &str) -> Sql {
+    let is_like = Sql::with(dialect.is_like(column), Value::Text(dialect.pattern(pattern)));
+    let beginning = Pattern::new(pattern).beginning();
+    if dialect == Dialect::PostgreSql || beginning.is_empty() {
+        return is_like;
+    }
+    let mut parts = Vec::with_capacity(3);
+    if let Some(end) = after_all_with(&beginning) {
+        parts.push(Sql::with(format!("{column} < ?"), Value::Text(end)));
+    }
+    parts.push(Sql::with(format!("{column} >= ?"), Value::Text(beginning)));
+    parts.push(is_like);
+    Sql::all(parts)
+}
+
+/// The first text after all that begin with this one; none after the last character.
+fn after_all_with(beginning: &str) -> Option<String> {
+    let last = beginning.chars().next_back()?;
+    let next = char::from_u32(u32::from(last) + 1).or_else(|| (last < '\u{E000}').then_some('\u{E000}'))?;
+    Some(format!("{}{next}", beginning.strip_suffix(last)?))
 }
 
 pub(super) fn in_list(dialect: Dialect, column: &str, values: &[Value]) -> Sql {
@@ -457,26 +476,18 @@ impl Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::database::functions::{self, Deadline};
 
     #[test]
-    fn patterns_mean_the_same_in_the_database() {
-        let database = Database::Sqlite(rusqlite::Connection::open_in_memory().expect("in memory"));
-        assert_patterns(&database);
-    }
-
-    #[test]
-    fn long_lists_are_one_parameter() {
-        let values: Vec<Value> = (0..10_000).map(Value::Integer).collect();
-        let sql = tests(Dialect::Sqlite, "x", &[Test::In(values)]);
-        assert_eq!((sql.parameters.len(), &*sql.text), (1, "(x IN (SELECT value FROM json_each(?)))"));
-    }
-
-    fn assert_patterns(database: &Database) {
-        let matches = |pattern: &str, text: &str| -> bool {
-            let select = format!("SELECT 1 WHERE {}", database.dialect().is_like("?1").replace(" ?", " ?2"));
-            let pattern = database.dialect().pattern(pattern);
-            let found = database.first(&select, &[text.into(), (&pattern).into()], |_| Ok(()));
-            found.expect("a pattern").is_some()
+    fn patterns_find_what_is_like_them_in_a_file() {
+        let connection = rusqlite::Connection::open_in_memory().expect("in memory");
+        functions::register(&connection, &Deadline::default()).expect("functions");
+        let database = Database::Sqlite(connection);
+        let is_like = |pattern: &str, text: &str| -> bool {
+            let mut select = Sql::of("SELECT 1 FROM (SELECT ");
+            select.bind(Value::Text(text.to_owned())).push(" AS x) AS t WHERE ");
+            select.append(like(Dialect::Sqlite, "x", pattern));
+            database.first(&select.text, &select.bound(), |_| Ok(())).expect("a pattern").is_some()
         };
         for (pattern, text) in [
             ("a*", "abc"),
@@ -485,15 +496,24 @@ mod tests {
             ("[x]", "[x]"),
             (r"\\a", r"\a"),
             ("*", ""),
-            (r"a\[b", "a[b"),
+            ("é*", "é\u{10FFFF}"),
+            ("\u{D7FF}*", "\u{D7FF}x"),
+            ("\u{10FFFF}*", "\u{10FFFF}x"),
             ("50%_", "50%_"),
         ] {
-            assert!(matches(pattern, text), "{pattern} is like {text}");
+            assert!(is_like(pattern, text), "{pattern} is like {text}");
         }
         for (pattern, text) in
             [("a*", "ba"), (r"a\*c", "abc"), ("[x]", "x"), ("a", "A"), ("a?c", "ac"), ("50%", "500"), ("5_", "50")]
         {
-            assert!(!matches(pattern, text), "{pattern} is not like {text}");
+            assert!(!is_like(pattern, text), "{pattern} is not like {text}");
         }
+    }
+
+    #[test]
+    fn long_lists_are_one_parameter() {
+        let values: Vec<Value> = (0..10_000).map(Value::Integer).collect();
+        let sql = tests(Dialect::Sqlite, "x", &[Test::In(values)]);
+        assert_eq!((sql.parameters.len(), &*sql.text), (1, "(x IN (SELECT value FROM json_each(?)))"));
     }
 }

@@ -10,7 +10,7 @@ use crate::testing::{Opened, PARTITION, both};
 /// Each task has an incident. Instance 300 completed. Subscriptions 1 and 2 wait in 100, 3 is closed, 4 is of a start event.
 const ROWS: &str = "
     INSERT INTO process_definition VALUES (7, 'p', 'P', 1, NULL, 'r', 't', 0, NULL);
-    INSERT INTO element VALUES (1, 7, 'p', NULL, 1, 3, 0, 0, 0), (2, 7, 'task', NULL, 9, 3, 0, 0, 0),
+    INSERT INTO element VALUES (1, 7, 'p', NULL, 1, 3, 0, 0, 0), (2, 7, 'task', NULL, 9, 3, 0, 0, 3),
         (3, 7, 'sub', NULL, 2, 1, 0, 0, 0), (4, 7, 'call', NULL, 20, 1, 0, 0, 0);
     INSERT INTO process_instance VALUES (100, 7, NULL, NULL, 100, 0, 1, NULL, 3, NULL, 'b%1'),
         (200, 7, 100, 112, 100, 0, 1, NULL, 1, NULL, 'b%1'),
@@ -264,7 +264,7 @@ fn counts_are_of_what_fits() {
         let state = PROCESS_INSTANCES.field("state").expect("a field");
         let mut counts = |condition| readers.element_counts_where(7, &condition).expect("counts");
         let active = counts(Condition::equal(state, Value::Integer(0)));
-        assert_eq!(active["task"], ElementCounts { active: 3, completed: 0, canceled: 0, incidents: 3 });
+        assert_eq!(active["task"], ElementCounts { active: 0, completed: 0, canceled: 0, incidents: 3 });
         assert_eq!(active["call"].active, 1);
         let completed = counts(Condition::equal(state, Value::Integer(1)));
         assert_eq!(completed["task"], ElementCounts { active: 0, completed: 1, canceled: 0, incidents: 0 });
@@ -273,16 +273,16 @@ fn counts_are_of_what_fits() {
         let errors = readers.definitions_with_error(5).expect("counts");
         assert_eq!(errors.iter().map(|of| (of.key, of.instances)).collect::<Vec<_>>(), [(7, 2)]);
         assert_eq!(readers.definitions_with_error(6).expect("counts"), []);
-        let waiting = readers.subscription_counts(&Condition::always()).expect("counts");
+        let waiting = readers.subscription_counts(&Condition::always(), &GroupPage::first(9)).expect("counts").items;
         assert_eq!(waiting.iter().map(|of| (of.key, of.instances, of.subscriptions)).collect::<Vec<_>>(), [(7, 1, 2)]);
 
         let kept = readers.element_counts(7).expect("counts");
-        assert_eq!((kept["task"].active, kept.contains_key("p")), (3, false));
+        assert_eq!((kept["task"], kept.contains_key("p")), (active["task"], false));
         let of_instance = readers.element_counts_of_instance(crate::testing::PARTITION, 100).expect("counts");
-        assert_eq!((of_instance["task"].active, of_instance["task"].incidents), (2, 2));
+        assert_eq!((of_instance["task"].active, of_instance["task"].incidents), (0, 2));
         let definitions = readers.definition_counts(&Condition::always()).expect("counts");
         assert_eq!(definitions.iter().map(|of| (of.key, of.active)).collect::<Vec<_>>(), [(7, 3)]);
-        let errors = readers.error_counts().expect("counts");
+        let errors = readers.error_counts(&[], &GroupPage::first(9)).expect("counts").items;
         assert_eq!(
             errors.iter().map(|of| (of.hash_code, &*of.message, of.instances)).collect::<Vec<_>>(),
             [(5, "m", 2)]
@@ -378,7 +378,7 @@ fn with_jobs() -> [(Opened, Readers); 2] {
                  (2, 1, 1, 1, 'a', 'w', 6, 0, 0, 0, 100, '{{}}', 'E', 'water'), (3, 1, 1, 1, 'a', 'w', 1, 0, 0, 0, 100, '{{}}', NULL, NULL)"
             ));
         }
-        let readers = Readers::new(opened.source.clone(), vec![PARTITION, second]);
+        let readers = Readers::new(opened.source.clone(), vec![PARTITION, second], 1_024);
         (opened, readers)
     })
 }
@@ -387,7 +387,7 @@ fn with_jobs() -> [(Opened, Readers); 2] {
 fn jobs_are_counted_by_what_is_asked_over_all_partitions() {
     for (_opened, mut readers) in with_jobs() {
         let mut counts = |by, from, to, condition: Condition| {
-            let counts = readers.job_counts(by, (from, to), &condition).expect("counts");
+            let counts = readers.job_counts(by, (from, to), &condition, &GroupPage::first(9)).expect("counts").items;
             let of = |of: &JobsOf| {
                 let JobCounts { created, completed, failed } = of.counts;
                 (of.name.clone(), of.time / MINUTE, [created.count, completed.count, failed.count], of.workers)
@@ -396,20 +396,20 @@ fn jobs_are_counted_by_what_is_asked_over_all_partitions() {
         };
         let (all, end) = (Condition::always, 100 * MINUTE);
         let group = |name: &str, time, counts, workers| (name.to_owned(), time, counts, workers);
-        assert_eq!(counts(GroupBy::All, 0, end, all()), [group("", 0, [4, 2, 4], 3)]);
+        assert_eq!(counts(GroupBy::All, 0, end, all()), [group("", 0, [4, 2, 4], 0)]);
         assert_eq!(counts(GroupBy::Type, 0, end, all()), [group("a", 0, [4, 2, 2], 3), group("b", 0, [0, 0, 2], 1)]);
         assert_eq!(
             counts(GroupBy::Worker, 0, end, all()),
-            [group("w", 0, [0, 0, 4], 1), group("w1", 0, [0, 1, 0], 1), group("w2", 0, [0, 1, 0], 1)]
+            [group("w", 0, [0, 0, 4], 0), group("w1", 0, [0, 1, 0], 0), group("w2", 0, [0, 1, 0], 0)]
         );
-        let by_time = [group("", 1, [4, 2, 0], 2), group("", 3, [0, 0, 4], 1)];
+        let by_time = [group("", 1, [4, 2, 0], 0), group("", 3, [0, 0, 4], 0)];
         assert_eq!(counts(GroupBy::Time(1), 0, end, all()), by_time);
-        assert_eq!(counts(GroupBy::Time(4 * MINUTE), 0, end, all()), [group("", 0, [4, 2, 4], 3)]);
+        assert_eq!(counts(GroupBy::Time(4 * MINUTE), 0, end, all()), [group("", 0, [4, 2, 4], 0)]);
         assert_eq!(counts(GroupBy::Time(1), MINUTE + 30_000, 3 * MINUTE, all()), by_time[..1], "whole minutes");
         let b = Condition::equal(JOB_COUNTS.field("jobType").expect("a field"), Value::Text("b".into()));
-        assert_eq!(counts(GroupBy::All, 0, end, b), [group("", 0, [0, 0, 2], 1)]);
-        let last = readers.job_counts(GroupBy::Type, (0, end), &all()).expect("counts")[1].counts.failed.last;
-        assert_eq!(last, Some(3 * MINUTE + 2));
+        assert_eq!(counts(GroupBy::All, 0, end, b), [group("", 0, [0, 0, 2], 0)]);
+        let by_type = readers.job_counts(GroupBy::Type, (0, end), &all(), &GroupPage::first(9)).expect("counts");
+        assert_eq!(by_type.items[1].counts.failed.last, Some(3 * MINUTE + 2));
     }
 }
 
@@ -417,8 +417,8 @@ fn jobs_are_counted_by_what_is_asked_over_all_partitions() {
 fn errors_are_those_of_jobs_that_ended_so() {
     for (_opened, mut readers) in with_jobs() {
         let mut errors = |from, to, condition: Condition| {
-            let errors = readers.job_errors((from, to), &condition).expect("errors");
-            errors.into_iter().map(|of| (of.code, of.message, of.workers)).collect::<Vec<_>>()
+            let errors = readers.job_errors((from, to), &condition, &GroupPage::first(9)).expect("errors");
+            errors.items.into_iter().map(|of| (of.code, of.message, of.workers)).collect::<Vec<_>>()
         };
         let of = |code: &str, message: &str, workers| (code.to_owned(), message.to_owned(), workers);
         assert_eq!(errors(0, 200, Condition::always()), [of("", "fire", 2), of("E", "water", 1)]);

@@ -1,9 +1,8 @@
 //! How much was used.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
-use super::readers::{Failure, Readers, TIME_MAX};
+use super::readers::{Failure, Readers};
 
 /// Usage is counted for so long together.
 pub const USAGE_MILLISECONDS: i64 = 300_000;
@@ -25,11 +24,10 @@ impl Readers {
     /// # Errors
     /// When the rows cannot be read.
     pub fn usage_counts(&mut self, (from, to): (i64, i64)) -> Result<UsageCounts, Failure> {
-        let deadline = Instant::now() + TIME_MAX;
         let (mut counts, mut assignees) = (UsageCounts::default(), BTreeSet::new());
         let from = from - from.rem_euclid(USAGE_MILLISECONDS);
         for partition in self.partitions().to_vec() {
-            self.read(partition, deadline, |database| {
+            self.read(partition, |database| {
                 let select = "SELECT CAST(coalesce(sum(instances), 0) AS BIGINT), CAST(coalesce(sum(decisions), 0) AS BIGINT) \
                               FROM usage_count WHERE time >= ?1 AND time < ?2";
                 database.query(select, &[from.into(), to.into()], |row| {

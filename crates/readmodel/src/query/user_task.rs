@@ -1,8 +1,7 @@
 //! What belongs to a user task, and the forms that are given to people.
 
-use std::time::Instant;
 
-use super::readers::{Failure, Readers, TIME_MAX};
+use super::readers::{Failure, Readers};
 use protocol::PartitionId;
 
 /// Where a user task is.
@@ -23,7 +22,7 @@ impl Readers {
     /// When the rows cannot be read.
     pub fn task_place(&mut self, partition: PartitionId, task: i64) -> Result<Option<TaskPlace>, Failure> {
         let select = "SELECT element_instance_key, process_instance_key, form_key FROM user_task WHERE key = ?";
-        self.read(partition, Instant::now() + TIME_MAX, |database| {
+        self.read(partition, |database| {
             database.first(select, &[task.into()], |row| {
                 Ok(TaskPlace { element_instance: row.get(0)?, process_instance: row.get(1)?, form: row.get(2)? })
             })
@@ -39,7 +38,7 @@ impl Readers {
         let select = "SELECT f.key FROM start_form s CROSS JOIN form f ON f.id = s.form_id \
                       CROSS JOIN process_definition d ON d.key = s.process_definition_key AND d.tenant_id = f.tenant_id \
                       WHERE s.process_definition_key = ? AND f.is_deleted = 0 ORDER BY f.version DESC LIMIT 1";
-        self.read(partition, Instant::now() + TIME_MAX, |database| {
+        self.read(partition, |database| {
             database.first(select, &[definition.into()], |row| row.get(0))
         })
     }

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use readmodel::query::{
-    DefinitionCounts, DefinitionErrors, ElementCounts, ErrorCounts, Found, SubscriptionCounts, TOTAL_MAX, Value,
+    ANSWER_BYTES_MAX, DefinitionCounts, DefinitionErrors, ElementCounts, ErrorCounts, Failure, Found, Grouped,
+    JobErrors, SubscriptionCounts, TOTAL_MAX, Value,
 };
 
 use super::request::Groups;
@@ -85,7 +86,7 @@ impl Sorts {
 pub(super) type Counted = Vec<(JsonObject, Vec<(&'static str, Value)>)>;
 
 /// Those that are wanted, as a page of all.
-pub(super) fn groups(mut counted: Counted, wanted: &Groups) -> Vec<u8> {
+pub(super) fn groups(mut counted: Counted, wanted: &Groups) -> Result<Vec<u8>, Failure> {
     let by = |columns: &[(&'static str, Value)], name: &str| {
         columns.iter().find(|(known, _)| *known == name).map(|(_, value)| value.clone())
     };
@@ -96,20 +97,39 @@ pub(super) fn groups(mut counted: Counted, wanted: &Groups) -> Vec<u8> {
         });
     }
     let total = counted.len() as u64;
-    let items = counted.into_iter().skip(wanted.from).take(wanted.limit).map(|(json, _)| json.finish()).collect();
-    page(&Found { items, total, has_more: false, ends: None })
+    let on_page = wanted.page.of(counted);
+    counted_page(on_page.map(|(json, _)| json.finish()), total, false)
+}
+
+/// A page that has to be whole.
+fn counted_page(items: impl Iterator<Item = Vec<u8>>, total: u64, has_more: bool) -> Result<Vec<u8>, Failure> {
+    let (mut all, mut bytes) = (Vec::new(), 0);
+    for item in items {
+        bytes += item.len();
+        if bytes > ANSWER_BYTES_MAX {
+            return Err(Failure::LargePage);
+        }
+        all.push(item);
+    }
+    Ok(page(&Found { items: all, total, has_more, ends: None }))
+}
+
+/// A page of groups that the database put in order.
+pub(super) fn grouped<T>(found: Grouped<T>, item: impl Fn(&T) -> JsonObject) -> Vec<u8> {
+    let Grouped { items, total, has_more, ends } = found;
+    page(&Found { items: items.iter().map(|of| item(of).finish()).collect(), total, has_more, ends })
 }
 
 /// A page of names, of which not more are told than a search counts.
-pub(super) fn variable_names(names: &BTreeSet<String>, wanted: &Groups) -> Vec<u8> {
+pub(super) fn variable_names(names: &BTreeSet<String>, wanted: &Groups) -> Result<Vec<u8>, Failure> {
     let told = usize::try_from(TOTAL_MAX).unwrap_or(usize::MAX);
     let item = |name: &String| {
         let mut json = JsonObject::new();
         json.text("name", name);
         json.finish()
     };
-    let items = names.iter().take(told).skip(wanted.from).take(wanted.limit).map(item).collect();
-    page(&Found { items, total: names.len().min(told) as u64, has_more: names.len() > told, ends: None })
+    let on_page = wanted.page.of(names.iter().take(told)).map(item);
+    counted_page(on_page, names.len().min(told) as u64, names.len() > told)
 }
 
 pub(super) fn definition_counts(counts: &[DefinitionCounts]) -> Counted {
@@ -162,18 +182,11 @@ pub(super) fn version_counts(counts: &[DefinitionCounts]) -> Counted {
     counts.iter().map(version).collect()
 }
 
-pub(super) fn error_counts(counts: &[ErrorCounts]) -> Counted {
-    let error = |of: &ErrorCounts| {
-        let mut json = JsonObject::new();
-        json.number("errorHashCode", of.hash_code).text("errorMessage", &of.message);
-        json.number("activeInstancesWithErrorCount", of.instances);
-        let columns = vec![
-            ("activeInstancesWithErrorCount", Value::Integer(of.instances)),
-            ("errorMessage", Value::Text(of.message.clone())),
-        ];
-        (json, columns)
-    };
-    counts.iter().map(error).collect()
+pub(super) fn error(of: &ErrorCounts) -> JsonObject {
+    let mut json = JsonObject::new();
+    json.number("errorHashCode", of.hash_code).text("errorMessage", &of.message);
+    json.number("activeInstancesWithErrorCount", of.instances);
+    json
 }
 
 pub(super) fn definition_errors(counts: &[DefinitionErrors]) -> Counted {
@@ -194,14 +207,17 @@ pub(super) fn definition_errors(counts: &[DefinitionErrors]) -> Counted {
     counts.iter().map(definition).collect()
 }
 
-pub(super) fn subscription_counts(counts: &[SubscriptionCounts]) -> Counted {
-    let definition = |of: &SubscriptionCounts| {
-        let mut json = JsonObject::new();
-        json.text("processDefinitionId", &of.id).text("tenantId", &of.tenant);
-        json.text("processDefinitionKey", &of.key.to_string());
-        json.number("processInstancesWithActiveSubscriptions", of.instances);
-        json.number("activeSubscriptions", of.subscriptions);
-        (json, Vec::new())
-    };
-    counts.iter().map(definition).collect()
+pub(super) fn subscriptions(of: &SubscriptionCounts) -> JsonObject {
+    let mut json = JsonObject::new();
+    json.text("processDefinitionId", &of.id).text("tenantId", &of.tenant);
+    json.text("processDefinitionKey", &of.key.to_string());
+    json.number("processInstancesWithActiveSubscriptions", of.instances);
+    json.number("activeSubscriptions", of.subscriptions);
+    json
+}
+
+pub(super) fn job_error(of: &JobErrors) -> JsonObject {
+    let mut json = JsonObject::new();
+    json.text("errorCode", &of.code).text("errorMessage", &of.message).number("workers", of.workers);
+    json
 }

@@ -1,5 +1,6 @@
 //! Filters of searches.
 
+use readmodel::Pattern;
 use readmodel::query::{
     Condition, Entity, Field, GLOBAL_LISTENERS, Kind, PROCESS_INSTANCES, Test, USER_TASKS, Value, VariableScope, moment,
 };
@@ -50,10 +51,10 @@ fn group(entity: &'static Entity, filter: Object<'_>, depth: usize) -> Result<Co
         match &*name {
             "$or" | "or" => {
                 let groups: Vec<Object<'_>> = list(&name, value)?;
-                let groups = groups.into_iter().filter(|group| !group.is_empty());
-                let groups = groups.map(|of| group(entity, of, depth + 1)).collect::<Result<Vec<_>, _>>()?;
-                // No alternatives are no restriction.
-                if !groups.is_empty() {
+                let groups = groups.into_iter().map(|of| group(entity, of, depth + 1));
+                let groups = groups.collect::<Result<Vec<_>, _>>()?;
+                // No alternatives are no restriction, and a group that says nothing is met by everything.
+                if !groups.is_empty() && !groups.iter().any(says_nothing) {
                     conditions.push(Condition::Any(groups));
                 }
             }
@@ -95,6 +96,11 @@ fn group(entity: &'static Entity, filter: Object<'_>, depth: usize) -> Result<Co
         }
     }
     Ok(Condition::All(conditions))
+}
+
+/// Whether every row meets a condition.
+fn says_nothing(condition: &Condition) -> bool {
+    matches!(condition, Condition::All(conditions) if conditions.is_empty())
 }
 
 fn list<'a, T: Property<'a>>(name: &str, value: &'a RawValue) -> Result<T, Problem> {
@@ -191,36 +197,9 @@ fn text(name: &str, value: &RawValue) -> Result<String, Problem> {
 /// Names that are like a pattern, or a pattern for texts.
 fn like(kind: Kind, pattern: &str) -> Test {
     let Kind::Enumeration(names) = kind else { return Test::Like(pattern.to_owned()) };
-    let numbers = names.iter().zip(0..).filter(|(name, _)| is_like(name.as_bytes(), pattern.as_bytes()));
+    let pattern = Pattern::new(pattern);
+    let numbers = names.iter().zip(0..).filter(|(name, _)| pattern.is_like(name));
     Test::In(numbers.map(|(_, number)| Value::Integer(number)).collect())
-}
-
-/// Whether a name is like a pattern. Only the last `*` is tried again, so this takes no longer than both multiplied.
-fn is_like(name: &[u8], pattern: &[u8]) -> bool {
-    let (mut at, mut of_pattern, mut last_star) = (0, 0, None);
-    while at < name.len() {
-        let (step, is_literal) = match pattern.get(of_pattern..).unwrap_or_default() {
-            [b'*', ..] => {
-                of_pattern += 1;
-                last_star = Some((at, of_pattern));
-                continue;
-            }
-            [b'?', ..] => (1, true),
-            [b'\\', literal, ..] => (2, *literal == name[at]),
-            [literal, ..] => (1, *literal == name[at]),
-            [] => (0, false),
-        };
-        if is_literal {
-            at += 1;
-            of_pattern += step;
-        } else if let Some((from, behind)) = last_star {
-            last_star = Some((from + 1, behind));
-            (at, of_pattern) = (from + 1, behind);
-        } else {
-            return false;
-        }
-    }
-    pattern.get(of_pattern..).unwrap_or_default().iter().all(|byte| *byte == b'*')
 }
 
 fn value(name: &str, kind: Kind, given: &RawValue) -> Result<Value, Problem> {
@@ -341,14 +320,20 @@ mod tests {
     }
 
     #[test]
-    fn patterns_for_names_take_no_time() {
-        let name = b"AD_HOC_SUB_PROCESS_INNER_INSTANCE";
-        for (pattern, is_it) in
-            [("*SUB*", true), ("AD?HOC*", true), (r"AD\_*E", true), ("*SUB", false), ("", false), ("**", true)]
-        {
-            assert_eq!(is_like(name, pattern.as_bytes()), is_it, "{pattern}");
+    fn an_empty_alternative_is_met_by_everything() {
+        for filter in [
+            r#"{"$or":[{},{"state":"ACTIVE"}]}"#,
+            r#"{"$or":[{"state":"ACTIVE"},{"processDefinitionId":{}}]}"#,
+            r#"{"$or":[{"$or":[{},{"state":"ACTIVE"}]},{"state":"COMPLETED"}]}"#,
+        ] {
+            let Ok(Condition::All(conditions)) = condition(&PROCESS_INSTANCES, filter) else { panic!("{filter}") };
+            assert!(conditions.is_empty(), "{filter}: {conditions:?}");
         }
-        assert!(!is_like(name, format!("{}Q", "*?".repeat(30)).as_bytes()));
+        let some = condition(&PROCESS_INSTANCES, r#"{"$or":[{"state":"COMPLETED"},{"state":"ACTIVE"}]}"#);
+        let Ok(Condition::All(conditions)) = some else { panic!("a filter") };
+        assert!(matches!(&conditions[..], [Condition::Any(groups)] if groups.len() == 2), "{conditions:?}");
+        let wrong = condition(&PROCESS_INSTANCES, r#"{"$or":[{},{"colour":1}]}"#);
+        assert!(wrong.is_err(), "what is beside it is read");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use hyper::StatusCode;
 use protocol::{Key, PartitionId};
+use readmodel::Cost;
 use readmodel::query::{
     AUDIT_LOGS, CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, DECISION_DEFINITIONS, DECISION_INSTANCES,
     DECISION_REQUIREMENTS, ELEMENT_INSTANCES, Entity, FORMS, Failure, GLOBAL_LISTENERS, INCIDENTS, JOBS,
@@ -13,7 +14,7 @@ use super::{Searcher, answer, request};
 use crate::request::job::UpdateJobRetries;
 use crate::rest::global_listener::path_id;
 use crate::rest::json::JsonObject;
-use crate::rest::object::path_key;
+use crate::rest::object::{number_of_key, path_key};
 use crate::rest::problem::Problem;
 use crate::validation::excerpt;
 
@@ -181,7 +182,7 @@ impl Searcher {
             Read::Search(entity) => {
                 let mut search = request::search(entity, asked.body)?;
                 search.truncates = truncates(asked.query)?;
-                self.ask(move |readers| Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))).await
+                self.ask(search.cost(), move |readers| Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))).await
             }
             Read::IncidentsOfElementInstance => {
                 let key = path_key("elementInstanceKey", asked.parameter)?;
@@ -217,7 +218,7 @@ impl Searcher {
             }
             Read::GetModel(entity, models) => {
                 let key = path_key(key_field(entity), asked.parameter)?;
-                self.ask(move |readers| {
+                self.ask(Cost::Key, move |readers| {
                     let model = readers.model(models, key)?;
                     Ok(model.map(Answered::Xml).ok_or_else(|| not_found(entity, key)))
                 })
@@ -227,7 +228,7 @@ impl Searcher {
                 let key = path_key("userTaskKey", asked.parameter)?;
                 let mut search = request::search(&AUDIT_LOGS, asked.body)?;
                 restrict(&mut search, "userTaskKey", key);
-                self.ask(move |readers| Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))).await
+                self.ask(Cost::Any, move |readers| Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))).await
             }
             Read::GetStartForm => self.start_form(asked).await,
             Read::GetTaskForm => self.task_form(asked).await,
@@ -240,7 +241,7 @@ impl Searcher {
     async fn start_form(&self, asked: Asked<'_>) -> Result<Answered, Problem> {
         let key = path_key("processDefinitionKey", asked.parameter)?;
         let search = by_key(&PROCESS_DEFINITIONS, key);
-        self.ask(move |readers| {
+        self.ask(Cost::Key, move |readers| {
             if search.map(|search| search.first(readers)).transpose()?.flatten().is_none() {
                 return Ok(Err(not_found(&PROCESS_DEFINITIONS, key)));
             }
@@ -253,7 +254,7 @@ impl Searcher {
     /// The form of a user task.
     async fn task_form(&self, asked: Asked<'_>) -> Result<Answered, Problem> {
         let key = path_key("userTaskKey", asked.parameter)?;
-        self.ask(move |readers| {
+        self.ask(Cost::Key, move |readers| {
             let Some(place) = task_place(readers, key)? else { return Ok(Err(not_found(&USER_TASKS, key))) };
             Ok(Ok(form_or_nothing(readers, place.form)?))
         })
@@ -265,7 +266,7 @@ impl Searcher {
         let key = path_key("userTaskKey", asked.parameter)?;
         let mut search = request::search(&VARIABLES, asked.body)?;
         search.truncates = truncates(asked.query)?;
-        self.ask(move |readers| {
+        self.ask(Cost::Any, move |readers| {
             let Some(place) = task_place(readers, key)? else { return Ok(Err(not_found(&USER_TASKS, key))) };
             let seen = Condition::Seen {
                 element_instance: place.element_instance,
@@ -282,7 +283,7 @@ impl Searcher {
     /// The incidents that a search finds, if what they belong to is there.
     async fn incidents(&self, of: &'static Entity, key: i64, search: Search) -> Result<Answered, Problem> {
         let owner = by_key(of, key);
-        self.ask(move |readers| {
+        self.ask(Cost::Any, move |readers| {
             if owner.map(|owner| owner.first(readers)).transpose()?.flatten().is_none() {
                 return Ok(Err(not_found(of, key)));
             }
@@ -330,7 +331,7 @@ impl Searcher {
                 INCIDENTS.field("incidentKey").map(|field| Sort { field, descending: true }).into_iter().collect();
             search.limit = 1;
         }
-        self.ask(move |readers| {
+        self.ask(Cost::Any, move |readers| {
             if owner.map(|owner| owner.first(readers)).transpose()?.flatten().is_none() {
                 return Ok(Err(not_found(&PROCESS_INSTANCES, key)));
             }
@@ -341,7 +342,7 @@ impl Searcher {
 
     async fn get(&self, entity: &'static Entity, key: i64) -> Result<Answered, Problem> {
         let search = by_key(entity, key);
-        self.ask(move |readers| {
+        self.ask(Cost::Key, move |readers| {
             let found = match search {
                 Some(mut search) => {
                     // The whole value: only lists have it shortened.
@@ -356,9 +357,15 @@ impl Searcher {
     }
 
     async fn decision_instance(&self, key: String) -> Result<Answered, Problem> {
-        let number = key.split_once('-').and_then(|(key, _)| key.parse::<i64>().ok());
-        let partition = number.and_then(|number| Key::from_raw(number).partition());
-        self.ask(move |readers| {
+        let numbers = key.split_once('-').and_then(|(key, index)| number_of_key(key).zip(index.parse::<u32>().ok()));
+        let Some((number, _)) = numbers else {
+            return Err(Problem::bad_request(format!(
+                "Expected decisionEvaluationInstanceKey to be the number of a key, a hyphen and a number, but it was '{}'.",
+                excerpt(&key)
+            )));
+        };
+        let partition = Key::from_raw(number).partition();
+        self.ask(Cost::Key, move |readers| {
             let missing = || named_not_found(&DECISION_INSTANCES, &key);
             let Some(partition) = partition.filter(|of| readers.partitions().contains(of)) else {
                 return Ok(Err(missing()));
@@ -384,7 +391,7 @@ impl Searcher {
         if let Some(field) = GLOBAL_LISTENERS.field("id") {
             search.condition = Condition::equal(field, Value::Text(id.clone()));
         }
-        self.ask(move |readers| {
+        self.ask(Cost::Key, move |readers| {
             let found = search.first(readers)?;
             Ok(found.map(Answered::Json).ok_or_else(|| {
                 let detail = format!("Global task listener with id '{}' not found", excerpt(&id));
@@ -396,7 +403,7 @@ impl Searcher {
 
     async fn sequence_flows(&self, key: i64) -> Result<Answered, Problem> {
         let owner = by_key(&PROCESS_INSTANCES, key);
-        self.ask(move |readers| {
+        self.ask(Cost::Any, move |readers| {
             let Some(owner) = owner else { return Ok(Err(not_found(&PROCESS_INSTANCES, key))) };
             if owner.first(readers)?.is_none() {
                 return Ok(Err(not_found(&PROCESS_INSTANCES, key)));
@@ -416,7 +423,7 @@ impl Searcher {
     /// From the instance that nobody called to this one.
     async fn call_hierarchy(&self, key: i64) -> Result<Answered, Problem> {
         const DEPTH_MAX: usize = 1_000;
-        self.ask(move |readers| {
+        self.ask(Cost::Any, move |readers| {
             let mut hierarchy = Vec::new();
             let mut next = Some(key);
             while let Some(key) = next.filter(|_| hierarchy.len() < DEPTH_MAX) {

@@ -1,6 +1,6 @@
 //! The bodies of searches.
 
-use readmodel::query::{Condition, Cursor, Direction, Entity, INCIDENTS, Page, Search, Sort};
+use readmodel::query::{Condition, Cursor, Direction, Entity, GroupPage, GroupStart, Kind, Page, Search, Sort};
 
 use super::answer::Sorts;
 use super::filter;
@@ -9,6 +9,8 @@ use crate::rest::problem::Problem;
 use crate::validation::excerpt;
 
 const LIMIT_MAX: i32 = 10_000;
+/// So many rows are on a page that does not say how many.
+const LIMIT_USUAL: u32 = 100;
 /// More fields cannot be sorted by.
 const SORTS_MAX: usize = 10;
 
@@ -34,12 +36,12 @@ pub(super) fn search(entity: &'static Entity, body: &[u8]) -> Result<Search, Pro
 pub(super) struct Groups {
     /// Names of what groups have, and whether the largest comes first.
     pub sort: Vec<(String, bool)>,
-    pub from: usize,
-    pub limit: usize,
+    pub page: GroupPage,
 }
 
-/// What is left of a body without its filter, where groups can be ordered by what has one of these names.
-pub(super) fn groups(mut object: Object<'_>, sorts: Sorts) -> Result<Groups, Problem> {
+/// What is left of a body without its filter, where groups can be ordered by what has one of these names. Their cursors,
+/// if they have any, are for values of this kind.
+pub(super) fn groups(mut object: Object<'_>, sorts: Sorts, cursors: Option<Kind>) -> Result<Groups, Problem> {
     let mut sort = Vec::new();
     for given in take_sorts(&mut object)? {
         let (name, descending) = order(given)?;
@@ -48,18 +50,20 @@ pub(super) fn groups(mut object: Object<'_>, sorts: Sorts) -> Result<Groups, Pro
         }
         sort.push((name, descending));
     }
-    let page: Option<Object<'_>> = object.take("page")?;
+    let page = object.take("page")?.map(Paging::read).transpose()?.unwrap_or_default();
     object.finish()?;
-    // Groups have no cursors, so that none that is given was handed out.
-    let mut search = Search::new(&INCIDENTS, Condition::always());
-    if let Some(page) = page {
-        self::page(&mut search, page)?;
-    }
-    let from = match search.page {
-        Page::From(from) => from,
-        Page::At(..) => return Err(invalid("This search has no cursors. Use page.from to go further.")),
+    let start = match (page.start, cursors) {
+        (PagingStart::First, _) => GroupStart::First,
+        (PagingStart::From(from), _) => GroupStart::From(from),
+        (PagingStart::At(Direction::After, after), Some(kind)) => GroupStart::After(cursor(&after, [kind])?),
+        (PagingStart::At(Direction::Before, _), Some(_)) => {
+            return Err(invalid("This search goes forward only. Use page.after."));
+        }
+        (PagingStart::At(..), None) => {
+            return Err(invalid("This search has no cursors. Use page.from to go further."));
+        }
     };
-    Ok(Groups { sort, from: from as usize, limit: search.limit as usize })
+    Ok(Groups { sort, page: GroupPage { start, limit: page.limit } })
 }
 
 fn take_sorts<'a>(object: &mut Object<'a>) -> Result<Vec<Object<'a>>, Problem> {
@@ -100,53 +104,84 @@ fn order(mut sort: Object<'_>) -> Result<(String, bool), Problem> {
     Ok((name, descending))
 }
 
-fn page(search: &mut Search, mut page: Object<'_>) -> Result<(), Problem> {
-    let limit: Option<i32> = page.take("limit")?;
-    let from: Option<i32> = page.take("from")?;
-    let after: Option<String> = page.take("after")?;
-    let before: Option<String> = page.take("before")?;
-    page.finish()?;
-    let within = |name: &str, value: i32, least: i32| match u32::try_from(value) {
-        Ok(number) if (least..=LIMIT_MAX).contains(&value) => Ok(number),
-        _ => Err(invalid(format!(
-            "The value for page.{name} is '{value}' but must be from {least} to {LIMIT_MAX}. Use a cursor to go further."
-        ))),
-    };
-    if let Some(limit) = limit {
-        search.limit = within("limit", limit, 1)?;
+/// A page as a body asks for it.
+struct Paging {
+    start: PagingStart,
+    limit: u32,
+}
+
+enum PagingStart {
+    First,
+    From(u32),
+    /// A cursor that was not read yet.
+    At(Direction, String),
+}
+
+impl Default for Paging {
+    fn default() -> Paging {
+        Paging { start: PagingStart::First, limit: LIMIT_USUAL }
     }
-    let cursor = |direction, given: &str| {
-        let cursor = Cursor::decode(given, search.sort.iter().map(|sort| sort.field.kind));
-        let cursor = cursor.ok_or_else(|| {
-            invalid(format!(
-                "The cursor '{}' is none that an answer to a search with this sort had. Begin again without a cursor.",
-                excerpt(given)
-            ))
-        })?;
-        Ok::<_, Problem>(Page::At(direction, cursor))
-    };
-    search.page = match (from, after.as_deref(), before.as_deref()) {
-        (None, None, None) => return Ok(()),
-        (Some(from), None, None) => {
-            let from = within("from", from, 0)?;
-            if from + search.limit > LIMIT_MAX.unsigned_abs() {
-                return Err(invalid(format!(
-                    "page.from and page.limit together are {}, but must not be more than {LIMIT_MAX}. Use a cursor to go further.",
-                    from + search.limit
-                )));
+}
+
+impl Paging {
+    fn read(mut page: Object<'_>) -> Result<Paging, Problem> {
+        let limit: Option<i32> = page.take("limit")?;
+        let from: Option<i32> = page.take("from")?;
+        let after: Option<String> = page.take("after")?;
+        let before: Option<String> = page.take("before")?;
+        page.finish()?;
+        let within = |name: &str, value: i32, least: i32| match u32::try_from(value) {
+            Ok(number) if (least..=LIMIT_MAX).contains(&value) => Ok(number),
+            _ => Err(invalid(format!(
+                "The value for page.{name} is '{value}' but must be from {least} to {LIMIT_MAX}. Use a cursor to go further."
+            ))),
+        };
+        let limit = limit.map_or(Ok(LIMIT_USUAL), |limit| within("limit", limit, 1))?;
+        let start = match (from, after, before) {
+            (None, None, None) => PagingStart::First,
+            (Some(from), None, None) => {
+                let from = within("from", from, 0)?;
+                if from + limit > LIMIT_MAX.unsigned_abs() {
+                    return Err(invalid(format!(
+                        "page.from and page.limit together are {}, but must not be more than {LIMIT_MAX}. Use a cursor to go further.",
+                        from + limit
+                    )));
+                }
+                PagingStart::From(from)
             }
-            Page::From(from)
-        }
-        (None, Some(after), None) => cursor(Direction::After, after)?,
-        (None, None, Some(before)) => cursor(Direction::Before, before)?,
-        (None, Some(_), Some(_)) => {
-            return Err(invalid("Both searchAfter and searchBefore cannot be set at the same time."));
-        }
-        (Some(_), _, _) => {
-            return Err(invalid("Only one of [page.from, page.after, page.before] is allowed."));
+            (None, Some(after), None) => PagingStart::At(Direction::After, after),
+            (None, None, Some(before)) => PagingStart::At(Direction::Before, before),
+            (None, Some(_), Some(_)) => {
+                return Err(invalid("Both searchAfter and searchBefore cannot be set at the same time."));
+            }
+            (Some(_), _, _) => {
+                return Err(invalid("Only one of [page.from, page.after, page.before] is allowed."));
+            }
+        };
+        Ok(Paging { start, limit })
+    }
+}
+
+fn page(search: &mut Search, page: Object<'_>) -> Result<(), Problem> {
+    let page = Paging::read(page)?;
+    search.limit = page.limit;
+    search.page = match page.start {
+        PagingStart::First => Page::First,
+        PagingStart::From(from) => Page::From(from),
+        PagingStart::At(direction, given) => {
+            Page::At(direction, cursor(&given, search.sort.iter().map(|sort| sort.field.kind))?)
         }
     };
     Ok(())
+}
+
+fn cursor(given: &str, kinds: impl IntoIterator<Item = Kind>) -> Result<Cursor, Problem> {
+    Cursor::decode(given, kinds).ok_or_else(|| {
+        invalid(format!(
+            "The cursor '{}' is none that an answer to a search with this sort had. Begin again without a cursor.",
+            excerpt(given)
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -160,13 +195,31 @@ mod tests {
         let read = |body: &str| search(&PROCESS_INSTANCES, body.as_bytes());
         let (usual, page) =
             (read("").expect("empty"), read(r#"{"page":{"from":5,"limit":7},"sort":[]}"#).expect("a page"));
-        assert_eq!((usual.page, usual.limit), (Page::From(0), 100));
+        assert_eq!((usual.page, usual.limit), (Page::First, 100));
         assert_eq!((page.page, page.limit), (Page::From(5), 7));
         let sorted = read(r#"{"sort":[{"field":"startDate","order":"DESC"},{"field":"state"}]}"#).expect("sorted");
         assert_eq!(
             sorted.sort.iter().map(|sort| (sort.field.name, sort.descending)).collect::<Vec<_>>(),
             [("startDate", true), ("state", false)]
         );
+    }
+
+    #[test]
+    fn groups_go_on_behind_a_cursor_where_they_have_any() {
+        let read = |body: &str, kind| {
+            groups(Object::read(body.as_bytes()).expect("an object"), Sorts::NONE, kind).map(|groups| groups.page.start)
+        };
+        // What an answer had: a text, and the place of no row.
+        let after = r#"{"page":{"after":"WyJhIiwwLDBd"}}"#;
+        assert!(matches!(read(after, Some(Kind::Text)), Ok(GroupStart::After(_))));
+        for (body, kind, detail) in [
+            (after, Some(Kind::Instant), "is none that an answer"),
+            (after, None, "This search has no cursors."),
+            (r#"{"page":{"before":"WyJhIiwwLDBd"}}"#, Some(Kind::Text), "goes forward only"),
+        ] {
+            let problem = read(body, kind).expect_err(body);
+            assert!(problem.detail.contains(detail), "{problem:?}");
+        }
     }
 
     #[test]

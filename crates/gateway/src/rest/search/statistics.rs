@@ -1,10 +1,13 @@
 //! The operations that count.
 
 use protocol::Timestamp;
+use readmodel::Cost;
 use readmodel::query::{
-    Condition, Counted, Entity, GroupBy, JOB_COUNTS, JOB_ERRORS, JobCounts, JobsOf, MESSAGE_SUBSCRIPTIONS,
-    PROCESS_DEFINITIONS, PROCESS_INSTANCES, Readers, Search, UsageCounts, VARIABLE_NAMES, duration, instant, moment,
+    Condition, Counted, Entity, ErrorOrder, GroupBy, GroupPage, JOB_COUNTS, JOB_ERRORS, JobCounts, JobsOf, Kind,
+    MESSAGE_SUBSCRIPTIONS, PROCESS_DEFINITIONS, PROCESS_INSTANCES, Readers, Search, UsageCounts, VARIABLE_NAMES,
+    duration, instant, moment,
 };
+use serde_json::value::RawValue;
 
 use super::answer::Sorts;
 use super::operations::{Answered, Asked, Read, by_key, not_found};
@@ -42,22 +45,28 @@ impl Searcher {
                 let mut filter: Object<'_> = object.require("filter")?;
                 let hash_code: i32 = filter.require("errorHashCode")?;
                 filter.finish()?;
-                let wanted = groups(object, Sorts::DEFINITION_ERRORS)?;
+                let wanted = groups(object, Sorts::DEFINITION_ERRORS, None)?;
                 self.groups(wanted, move |readers| {
                     Ok(answer::definition_errors(&readers.definitions_with_error(hash_code.into())?))
                 })
                 .await
             }
             Read::ErrorStatistics => {
-                let wanted = groups(Object::read(asked.body)?, Sorts::ERRORS)?;
-                self.groups(wanted, |readers| Ok(answer::error_counts(&readers.error_counts()?))).await
+                let Groups { sort, page } = groups(Object::read(asked.body)?, Sorts::ERRORS, None)?;
+                let sort: Vec<_> = sort.iter().map(|(name, descending)| (error_order(name), *descending)).collect();
+                self.ask(Cost::Any, move |readers| {
+                    let counts = readers.error_counts(&sort, &page)?;
+                    Ok(Ok(Answered::Json(answer::grouped(counts, answer::error))))
+                })
+                .await
             }
             Read::SubscriptionStatistics => {
                 let mut object = Object::read(asked.body)?;
                 let condition = condition(&MESSAGE_SUBSCRIPTIONS, object.take("filter")?)?;
-                let wanted = groups(object, Sorts::NONE)?;
-                self.groups(wanted, move |readers| {
-                    Ok(answer::subscription_counts(&readers.subscription_counts(&condition)?))
+                let page = groups(object, Sorts::NONE, Some(Kind::Key))?.page;
+                self.ask(Cost::Any, move |readers| {
+                    let counts = readers.subscription_counts(&condition, &page)?;
+                    Ok(Ok(Answered::Json(answer::grouped(counts, answer::subscriptions))))
                 })
                 .await
             }
@@ -70,9 +79,13 @@ impl Searcher {
             _ => {
                 let by_version = read == Read::VersionStatistics;
                 let mut object = Object::read(asked.body)?;
-                let condition = condition(&PROCESS_DEFINITIONS, object.take("filter")?)?;
+                let filter: Option<Object<'_>> = object.take("filter")?;
+                if by_version {
+                    check_names_a_process(filter.as_ref())?;
+                }
+                let condition = condition(&PROCESS_DEFINITIONS, filter)?;
                 let sorts = if by_version { Sorts::VERSIONS } else { Sorts::PROCESSES };
-                let wanted = groups(object, sorts)?;
+                let wanted = groups(object, sorts, None)?;
                 self.groups(wanted, move |readers| {
                     let counts = readers.definition_counts(&condition)?;
                     Ok(if by_version { answer::version_counts(&counts) } else { answer::definition_counts(&counts) })
@@ -87,10 +100,10 @@ impl Searcher {
         let key = path_key("processDefinitionKey", asked.parameter)?;
         let mut object = Object::read(asked.body)?;
         let condition = condition(&VARIABLE_NAMES, object.take("filter")?)?;
-        let wanted = groups(object, Sorts::NONE)?;
-        self.ask(move |readers| {
+        let wanted = groups(object, Sorts::NONE, None)?;
+        self.ask(Cost::Any, move |readers| {
             let names = readers.variable_names(key, &condition)?;
-            Ok(Ok(Answered::Json(answer::variable_names(&names, &wanted))))
+            Ok(Ok(Answered::Json(answer::variable_names(&names, &wanted)?)))
         })
         .await
     }
@@ -102,7 +115,7 @@ impl Searcher {
         let condition = filter.map(|filter| filter::read(&PROCESS_INSTANCES, filter)).transpose()?;
         object.finish()?;
         let owner = by_key(&PROCESS_DEFINITIONS, key);
-        self.ask(move |readers| {
+        self.ask(Cost::Any, move |readers| {
             if owner.map(|owner| owner.first(readers)).transpose()?.flatten().is_none() {
                 return Ok(Err(not_found(&PROCESS_DEFINITIONS, key)));
             }
@@ -124,7 +137,7 @@ impl Searcher {
     ) -> Result<Answered, Problem> {
         let key = path_key("processInstanceKey", asked.parameter)?;
         let owner = by_key(&PROCESS_INSTANCES, key);
-        self.ask(move |readers| {
+        self.ask(Cost::Any, move |readers| {
             let Some(owner) = owner else { return Ok(Err(not_found(&PROCESS_INSTANCES, key))) };
             if owner.first(readers)?.is_none() {
                 return Ok(Err(not_found(&PROCESS_INSTANCES, key)));
@@ -140,7 +153,7 @@ impl Searcher {
         wanted: Groups,
         count: impl FnOnce(&mut Readers) -> Result<answer::Counted, readmodel::query::Failure> + Send + 'static,
     ) -> Result<Answered, Problem> {
-        self.ask(move |readers| Ok(Ok(Answered::Json(answer::groups(count(readers)?, &wanted))))).await
+        self.ask(Cost::Any, move |readers| Ok(Ok(Answered::Json(answer::groups(count(readers)?, &wanted)?)))).await
     }
 
     /// All jobs, as the query of the request restricts them.
@@ -151,9 +164,9 @@ impl Searcher {
             Some(job_type) => of_type(job_type),
             None => Condition::always(),
         };
-        self.ask(move |readers| {
-            let counts = readers.job_counts(GroupBy::All, period, &condition)?;
-            let counts = counts.first().map(|of| of.counts).unwrap_or_default();
+        self.ask(Cost::Any, move |readers| {
+            let counts = readers.job_counts(GroupBy::All, period, &condition, &GroupPage::first(1))?;
+            let counts = counts.items.first().map(|of| of.counts).unwrap_or_default();
             let mut json = JsonObject::new();
             numbers(&mut json, &counts);
             // Nothing is left out of the counts.
@@ -166,7 +179,10 @@ impl Searcher {
     async fn usage(&self, query: &str) -> Result<Answered, Problem> {
         const DEFAULT_TENANT: &str = "<default>";
         let given = |name: &str| given_in(query, name);
-        let period = period_of(["startTime", "endTime"].map(|name| (name, given(name))))?;
+        let period = moments(["startTime", "endTime"].map(|name| (name, given(name))))?;
+        if period.0 >= period.1 {
+            return Err(invalid("The moment 'startTime' must be before the moment 'endTime'."));
+        }
         let with_tenants = match given("withTenants").as_deref() {
             None | Some("" | "false") => false,
             Some("true") => true,
@@ -176,7 +192,7 @@ impl Searcher {
             }
         };
         let is_other_tenant = given("tenantId").is_some_and(|given| !given.is_empty() && given != DEFAULT_TENANT);
-        self.ask(move |readers| {
+        self.ask(Cost::Any, move |readers| {
             let counts = if is_other_tenant { UsageCounts::default() } else { readers.usage_counts(period)? };
             let numbers = serde_json::json!({
                 "processInstances": counts.process_instances, "decisionInstances": counts.decision_instances,
@@ -205,18 +221,12 @@ impl Searcher {
         let resolution = resolution.map(|given: String| self::resolution(&given)).transpose()?;
         let entity = if read == Read::JobErrors { &JOB_ERRORS } else { &JOB_COUNTS };
         let condition = condition(entity, Some(filter))?;
-        let wanted = groups(object, Sorts::NONE)?;
         if read == Read::JobErrors {
+            let page = groups(object, Sorts::NONE, Some(Kind::Key))?.page;
             return self
-                .groups(wanted, move |readers| {
-                    let errors = readers.job_errors(period, &condition)?;
-                    let error = |of: &readmodel::query::JobErrors| {
-                        let mut json = JsonObject::new();
-                        json.text("errorCode", &of.code).text("errorMessage", &of.message);
-                        json.number("workers", of.workers);
-                        (json, Vec::new())
-                    };
-                    Ok(errors.iter().map(error).collect())
+                .ask(Cost::Any, move |readers| {
+                    let errors = readers.job_errors(period, &condition, &page)?;
+                    Ok(Ok(Answered::Json(answer::grouped(errors, answer::job_error))))
                 })
                 .await;
         }
@@ -225,11 +235,29 @@ impl Searcher {
             Read::JobsByWorker => GroupBy::Worker,
             _ => GroupBy::Time(resolution.unwrap_or_else(|| usual_resolution(period))),
         };
-        self.groups(wanted, move |readers| {
-            Ok(readers.job_counts(by, period, &condition)?.iter().map(|of| (jobs_of(by, of), Vec::new())).collect())
+        let page = groups(object, Sorts::NONE, Some(by.kind()))?.page;
+        self.ask(Cost::Any, move |readers| {
+            let counts = readers.job_counts(by, period, &condition, &page)?;
+            Ok(Ok(Answered::Json(answer::grouped(counts, |of| jobs_of(by, of)))))
         })
         .await
     }
+}
+
+/// What errors are ordered by, by its name among [`Sorts::ERRORS`].
+fn error_order(name: &str) -> ErrorOrder {
+    if name == "errorMessage" { ErrorOrder::Message } else { ErrorOrder::Instances }
+}
+
+/// Versions are counted of a process that the filter names.
+fn check_names_a_process(filter: Option<&Object<'_>>) -> Result<(), Problem> {
+    let Some(filter) = filter else { return Err(invalid("No filter provided.")) };
+    let id = filter.value("processDefinitionId").map(RawValue::get).unwrap_or("null");
+    let is_blank = serde_json::from_str::<String>(id).is_ok_and(|id| id.trim().is_empty());
+    if is_blank || id == "null" {
+        return Err(invalid("No filter.processDefinitionId provided."));
+    }
+    Ok(())
 }
 
 fn condition(entity: &'static Entity, filter: Option<Object<'_>>) -> Result<Condition, Problem> {
@@ -251,11 +279,15 @@ fn given_in(query: &str, name: &str) -> Option<String> {
 
 /// From one moment to another, which must both be given.
 fn period(from: Option<String>, to: Option<String>) -> Result<(Timestamp, Timestamp), Problem> {
-    period_of([("from", from), ("to", to)])
+    let (from, to) = moments([("from", from), ("to", to)])?;
+    if from > to {
+        return Err(invalid("The moment 'from' must not be after the moment 'to'."));
+    }
+    Ok((from, to))
 }
 
-/// The same by the names of the two.
-fn period_of(named: [(&str, Option<String>); 2]) -> Result<(Timestamp, Timestamp), Problem> {
+/// Two moments by their names.
+fn moments(named: [(&str, Option<String>); 2]) -> Result<(Timestamp, Timestamp), Problem> {
     let read = |name: &str, given: Option<String>| {
         let given = given.ok_or_else(|| invalid(format!("No {name} provided.")))?;
         moment(&given).ok_or_else(|| {
@@ -266,11 +298,7 @@ fn period_of(named: [(&str, Option<String>); 2]) -> Result<(Timestamp, Timestamp
         })
     };
     let [(first, from), (second, to)] = named;
-    let (from, to) = (read(first, from)?, read(second, to)?);
-    if from >= to {
-        return Err(invalid(format!("The moment '{first}' must be before the moment '{second}'.")));
-    }
-    Ok((from, to))
+    Ok((read(first, from)?, read(second, to)?))
 }
 
 /// Periods are not cut into more pieces.
@@ -358,11 +386,13 @@ mod tests {
             (None, text("2025-11-21T04:40:00Z"), "No from provided."),
             (text("2025-11-21T04:40:00Z"), None, "No to provided."),
             (text("soon"), text("2025-11-21T04:40:00Z"), "The provided from 'soon' cannot be parsed as a date"),
-            (text("2025-11-21T04:40:00Z"), text("2025-11-21T04:40:00Z"), "'from' must be before"),
+            (text("2025-11-21T04:40:01Z"), text("2025-11-21T04:40:00Z"), "'from' must not be after"),
         ] {
             let problem = period(from, to).expect_err(detail);
             assert!(problem.status.as_u16() == 400 && problem.detail.contains(detail), "{problem:?}");
         }
+        let moment = || text("2025-11-21T04:40:00Z");
+        assert!(period(moment(), moment()).is_ok(), "in which there is nothing");
         assert_eq!(resolution("PT5M").ok(), Some(300_000));
         assert_eq!(resolution("P1D").ok(), Some(86_400_000));
         for wrong in ["", "5", "PT0S", "-PT5M"] {
