@@ -62,7 +62,8 @@ fn raise(
     execution.emit(key, Payload::Incident(IncidentIntent::Created, Box::new(value)));
 }
 
-fn cut(mut message: String, bytes_max: usize) -> String {
+/// A message that is no longer than this, and ends with three dots if it was.
+pub(crate) fn cut(mut message: String, bytes_max: usize) -> String {
     if message.len() > bytes_max {
         let end = (0..=bytes_max).rev().find(|end| message.is_char_boundary(*end)).unwrap_or(0);
         message.truncate(end);

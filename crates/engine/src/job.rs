@@ -12,9 +12,10 @@ pub(crate) mod r#yield;
 
 use std::sync::Arc;
 
-use protocol::{JobIntent, JobValue, Key, Payload, Rejection};
+use protocol::{JobIntent, JobValue, Key, Payload, Rejection, Text};
 
 use crate::execution::{Execution, Failure};
+use crate::incident;
 use crate::state::{JobRow, JobState};
 use delivery::JobQueue;
 
@@ -54,6 +55,12 @@ fn check_workable(key: Key, job: &JobRow, action: &str) -> Result<(), Rejection>
             state.name()
         ))),
     }
+}
+
+/// The message with which a worker ends its work on a job. A part of a long one is better than none.
+fn error_message(execution: &Execution<'_>, command: &JobValue) -> Text {
+    let (message, bytes_max) = (&command.error_message, execution.limits.job_error_message_bytes_max);
+    if message.len() > bytes_max { incident::cut(message.to_string(), bytes_max).into() } else { message.clone() }
 }
 
 /// Emits an event that makes a job available again, and hands it out.

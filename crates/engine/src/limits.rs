@@ -75,6 +75,8 @@ pub struct Limits {
     pub job_batch_jobs_max: usize,
     /// Bytes of an incident's message; a longer one is cut.
     pub incident_message_bytes_max: usize,
+    /// Bytes of the message with which a job fails or throws an error; a longer one is cut.
+    pub job_error_message_bytes_max: usize,
     /// Bytes of a job type, a variable's name and other texts that tables are ordered by.
     pub name_bytes_max: usize,
     /// Characters of a business id; a creation with a longer one is refused.
@@ -117,6 +119,7 @@ impl Limits {
         reply_bytes_per_batch: 64 << 20,
         job_batch_jobs_max: 10_000,
         incident_message_bytes_max: 10_000,
+        job_error_message_bytes_max: 10_000,
         name_bytes_max: 512,
         business_id_characters_max: 256,
         global_listeners_max: 100,

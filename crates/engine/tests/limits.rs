@@ -187,6 +187,27 @@ fn calls_carry_variables_up_to_a_limit_in_both_directions() {
     partition.check();
 }
 
+#[test]
+fn a_job_ends_with_the_beginning_of_a_long_message() {
+    let process = ProcessBuilder::new("p").start("start").service_task("work", "work").end("end");
+    let limits = Limits { job_error_message_bytes_max: 100, incident_message_bytes_max: 1_000, ..Limits::default() };
+    for intent in [JobIntent::Fail, JobIntent::ThrowError] {
+        let mut partition = with_limits(limits.clone(), &[&process]);
+        partition.create("p", "{}", ProcessInstanceCreationIntent::Create);
+        let value = JobValue { error_message: "ä".repeat(200).into(), error_code: "c".into(), ..JobValue::default() };
+        partition.job(partition.jobs["work"], intent, value);
+        let messages = partition.records.iter().filter_map(|record| match &record.payload {
+            Payload::Job(JobIntent::Failed | JobIntent::ErrorThrown, job) => Some(job.error_message.to_string()),
+            _ => None,
+        });
+        let expected = format!("{}…", "ä".repeat(50));
+        assert_eq!(messages.collect::<Vec<_>>(), [&*expected]);
+        let incident = incident_messages(&partition)[0];
+        assert!(incident.contains(&expected) && incident.len() < 250, "{incident}");
+        partition.check();
+    }
+}
+
 fn incident_messages(partition: &Partition) -> Vec<&str> {
     let incidents = partition.records.iter().filter_map(|record| match &record.payload {
         Payload::Incident(IncidentIntent::Created, incident) => Some(incident.error_message.as_str()),

@@ -2,6 +2,7 @@
 
 mod connections;
 mod data;
+mod dear_searches;
 mod decisions;
 mod deployments;
 mod expressions;
@@ -62,6 +63,7 @@ pub fn all() -> Vec<Case> {
         frames::cases(),
         rest::cases(),
         searches::cases(),
+        dear_searches::cases(),
     ]
     .into_iter()
     .flatten()

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 /// Of a value, so much is in the index. Longer values are compared as a whole besides.
 const PREFIX_CHARACTERS: usize = 100;
 /// Whole numbers up to here are exact as numbers with a fraction.
+// tidy: a property of numbers
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
 /// A value that can be compared with others.

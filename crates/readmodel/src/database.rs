@@ -164,15 +164,13 @@ impl Database {
         mut each: impl FnMut(&Row<'_>) -> Result<()>,
     ) -> Result<()> {
         match self {
-            Database::Sqlite(connection) => {
-                with_statement(connection, sql, |statement| {
-                    let mut rows = statement.query(rusqlite::params_from_iter(parameters))?;
-                    while let Some(row) = rows.next()? {
-                        each(&Row::Sqlite(row))?;
-                    }
-                    Ok(())
-                })
-            }
+            Database::Sqlite(connection) => with_statement(connection, sql, |statement| {
+                let mut rows = statement.query(rusqlite::params_from_iter(parameters))?;
+                while let Some(row) = rows.next()? {
+                    each(&Row::Sqlite(row))?;
+                }
+                Ok(())
+            }),
             Database::PostgreSql(session) => session.query(sql, parameters, each),
         }
     }

@@ -286,7 +286,8 @@ mod tests {
     #[test]
     fn pieces_are_found_across_words_and_looks() {
         let filling = "é".repeat(LOOK_BYTES / 2 - 30);
-        for piece in ["x".repeat(64), format!("{}?", "x".repeat(63)), format!("{}?{}", "x".repeat(63), "y".repeat(200))] {
+        for piece in ["x".repeat(64), format!("{}?", "x".repeat(63)), format!("{}?{}", "x".repeat(63), "y".repeat(200))]
+        {
             let text = format!("{filling}{}{filling}", piece.replace('?', "ü"));
             assert!(Pattern::new(&format!("*{piece}*é")).is_like(&text), "{piece}");
             assert!(!Pattern::new(&format!("*{piece}z*")).is_like(&text), "{piece}");
@@ -299,7 +300,8 @@ mod tests {
         let over = Instant::now() - Duration::from_secs(1);
         for pattern in [format!("*{}b*", "a".repeat(900)), format!("*{}?b*", "a".repeat(900))] {
             assert_eq!(Pattern::new(&pattern).is_like_until(text.as_bytes(), Some(over)), Err(Late));
-            let piece = &Pattern::new(&pattern).rest.expect("a star").middle[0].first_end(text.as_bytes(), Clock(Some(over)));
+            let piece =
+                &Pattern::new(&pattern).rest.expect("a star").middle[0].first_end(text.as_bytes(), Clock(Some(over)));
             assert_eq!(*piece, Err(Late), "{pattern}");
         }
     }

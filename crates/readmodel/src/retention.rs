@@ -196,11 +196,11 @@ fn delete_with_called(database: &Database, root: i64, rows: &mut u32, deleted: &
 
 /// Deletes some instances that are active, with everything that belongs to them; `false` when there are no more.
 pub(crate) fn delete_living(database: &Database) -> Result<bool> {
-    const ROWS_MAX: u32 = 20_000;
+    const LIVING_ROWS_MAX: u32 = 20_000;
     let transaction = database.begin()?;
     let select = "SELECT key FROM process_instance WHERE state = ? LIMIT ?";
     let found: Vec<i64> = database.all(select, &[ACTIVE.into(), INSTANCES_MAX.into()], |row| row.get(0))?;
-    let mut rows = ROWS_MAX;
+    let mut rows = LIVING_ROWS_MAX;
     for key in &found {
         if !delete_instance(database, &DETAILS[1..], *key, &mut rows)? {
             break;

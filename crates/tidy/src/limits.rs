@@ -7,21 +7,9 @@ use std::path::Path;
 
 use crate::{code, is_lifted, sources_without_tests};
 
-/// Crates whose limits users meet; the others are tools of development.
-const CRATES: &[&str] = &[
-    "bpmn",
-    "broker",
-    "dmn",
-    "engine",
-    "exporters",
-    "feel",
-    "gateway",
-    "model-file",
-    "osmia",
-    "protocol",
-    "replication",
-    "state",
-];
+/// Crates whose limits no user meets: tools of development. Those of all others are in the table.
+const TOOL_CRATES: &[&str] =
+    &["chance", "differential", "engine-fuzz", "hostile", "load", "model-builder", "simulator", "tidy"];
 /// Commands of the binary that are tools too.
 const TOOLS: &[&str] = &["osmia/src/load.rs"];
 /// Words in the name of a constant that is a limit.
@@ -50,12 +38,23 @@ pub struct Declared {
 /// All limits of the source below the directory of the crates, in order of their files.
 pub fn declared(crates: &Path) -> Vec<Declared> {
     let mut found = Vec::new();
-    for (path, text) in sources_without_tests(crates, CRATES) {
+    let all = crates_in(crates);
+    let all: Vec<&str> = all.iter().map(String::as_str).filter(|name| !TOOL_CRATES.contains(name)).collect();
+    for (path, text) in sources_without_tests(crates, &all) {
         if !TOOLS.contains(&path.as_str()) {
             declared_in(&path, &text, &mut found);
         }
     }
     found
+}
+
+/// The names of all crates, in their order.
+fn crates_in(directory: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(directory).expect("there is a directory of crates");
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names.filter(|name| directory.join(name).join("Cargo.toml").exists()).collect();
+    names.sort_unstable();
+    names
 }
 
 fn declared_in(path: &str, text: &str, found: &mut Vec<Declared>) {

@@ -18,7 +18,7 @@ pub(crate) fn fail(execution: &mut Execution<'_>, key: Key, command: &JobValue) 
     let mut failed = JobValue {
         retries: command.retries,
         retry_backoff: command.retry_backoff.max(0),
-        error_message: command.error_message.clone(),
+        error_message: super::error_message(execution, command),
         variables: command.variables.clone(),
         deadline: -1,
         recurring_time: -1,

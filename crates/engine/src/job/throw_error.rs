@@ -24,7 +24,7 @@ pub(crate) fn throw_error(execution: &mut Execution<'_>, key: Key, command: &Job
     document::split(&command.variables, execution.limits.name_bytes_max)?;
     let thrown = Arc::new(JobValue {
         error_code: command.error_code.clone(),
-        error_message: command.error_message.clone(),
+        error_message: super::error_message(execution, command),
         variables: command.variables.clone(),
         deadline: -1,
         ..(*job.value).clone()

@@ -69,7 +69,14 @@ mod tests {
             (&*request.correlation_key, request.time_to_live, &*request.tenant_id),
             ("k", 3_600_000, "<default>")
         );
-        for wrong in ["", "{}", r#"{"name":" "}"#, r#"{"name":null}"#, r#"{"name":"m","timeToLive":"1"}"#, r#"{"name":"m","tenantId":""}"#] {
+        for wrong in [
+            "",
+            "{}",
+            r#"{"name":" "}"#,
+            r#"{"name":null}"#,
+            r#"{"name":"m","timeToLive":"1"}"#,
+            r#"{"name":"m","tenantId":""}"#,
+        ] {
             assert!(matches!(publication(wrong.as_bytes()), Err(NoAnswer::Problem(_))), "{wrong}");
         }
     }

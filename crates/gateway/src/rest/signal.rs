@@ -35,9 +35,14 @@ mod tests {
         assert_eq!((&*request.signal_name, &*request.tenant_id), ("s", ""));
         let request = broadcast(br#"{"signalName":"s","variables":{"a":1},"tenantId":"<default>"}"#).unwrap();
         assert_eq!(&*request.tenant_id, "<default>");
-        for wrong in
-            ["", "{}", r#"{"signalName":" "}"#, r#"{"signalName":null}"#, r#"{"signalName":"s","variables":[]}"#, r#"{"signalName":"s","tenantId":" "}"#]
-        {
+        for wrong in [
+            "",
+            "{}",
+            r#"{"signalName":" "}"#,
+            r#"{"signalName":null}"#,
+            r#"{"signalName":"s","variables":[]}"#,
+            r#"{"signalName":"s","tenantId":" "}"#,
+        ] {
             assert!(matches!(broadcast(wrong.as_bytes()), Err(NoAnswer::Problem(_))), "{wrong}");
         }
     }

@@ -9,7 +9,7 @@ use model_builder::ProcessBuilder;
 use super::{Case, cases};
 use crate::victim::{Verdict, Victim, refusal, short};
 
-/// Until a search must be answered: it has five seconds, and may have waited for as long.
+/// Until a search must be answered: it has five seconds with what it waits, and the machine may be busy.
 const ANSWER_LIMIT: Duration = Duration::from_secs(60);
 /// A search is answered this long after an attack at the latest.
 const ANSWERED_AGAIN_WITHIN: Duration = Duration::from_secs(10);
@@ -31,14 +31,14 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 /// What a search is answered.
-struct Answer {
-    status: u16,
-    body: String,
+pub(super) struct Answer {
+    pub status: u16,
+    pub body: String,
 }
 
 impl Answer {
     /// Carried out, or refused with a sentence.
-    fn said(&self) -> Verdict {
+    pub fn said(&self) -> Verdict {
         let beginning = short(&self.body.replace('\n', " "), 120);
         match self.status {
             200 => Ok(format!("200 with {} bytes", self.body.len())),
@@ -65,7 +65,7 @@ fn request(path: &str, body: &str) -> String {
     )
 }
 
-fn search(address: &str, path: &str, body: &str) -> Result<Answer, String> {
+pub(super) fn search(address: &str, path: &str, body: &str) -> Result<Answer, String> {
     let mut stream = connect(address)?;
     // A body that is too large is refused before its end, and then the connection may break.
     let sent = stream.write_all(request(path, body).as_bytes());

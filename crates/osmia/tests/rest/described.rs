@@ -113,6 +113,29 @@ async fn the_document_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_key_in_a_path_is_refused_by_every_operation() {
+    let (server, _data) = start(&["--clock-control"]).await;
+    let mut connection = Connection::open(&server);
+    let mut count = 0;
+    for (path, operations) in document(&server)["paths"].as_object().expect("paths") {
+        let parts: Vec<&str> = path.split('/').collect();
+        if !parts.iter().any(|part| part.ends_with("Key}")) {
+            continue;
+        }
+        let given: Vec<&str> =
+            parts.iter().map(|part| if part.starts_with('{') { "!INVALID!" } else { part }).collect();
+        for method in operations.as_object().expect("operations").keys().map(|method| method.to_uppercase()) {
+            let body = if method == "GET" || method == "DELETE" { "" } else { "{}" };
+            let answer = connection.ask(&method, &given.join("/"), body);
+            assert_eq!(answer.status, 400, "{method} {path}: {}", answer.body);
+            assert!(answer.body.contains("Key to be the number of a key"), "{method} {path}: {}", answer.body);
+            count += 1;
+        }
+    }
+    assert!(count >= 40, "{count} operations have keys in their paths");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_page_to_try_it_comes_from_the_node_alone() {
     let (server, _data) = start(&[]).await;
     let mut connection = Connection::open(&server);

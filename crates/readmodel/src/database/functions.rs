@@ -66,9 +66,9 @@ fn text<'a>(context: &'a Context<'_>, index: usize) -> Option<&'a [u8]> {
 
 /// FNV-1a, with its bits mixed at the end.
 fn hash(text: &[u8]) -> i64 {
-    let mut hash = text.iter().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3)
-    });
+    let mut hash = text
+        .iter()
+        .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01B3));
     hash ^= hash >> 32;
     hash = hash.wrapping_mul(0xD6E8_FEB8_6659_FD93);
     (hash ^ hash >> 32).cast_signed()

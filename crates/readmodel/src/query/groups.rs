@@ -142,8 +142,7 @@ impl Readers {
             self.read(partition, |database| {
                 let mut select = distinct(of(database)?);
                 select.push(&format!(" LIMIT {}", TOTAL_MAX + 1));
-                database
-                    .query(&select.text, &select.bound(), |row| add(&mut found, first_value(row)?, &mut collected))
+                database.query(&select.text, &select.bound(), |row| add(&mut found, first_value(row)?, &mut collected))
             })?;
         }
         Ok(found.len() as u64)

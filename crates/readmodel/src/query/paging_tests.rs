@@ -69,14 +69,18 @@ fn groups_of_all_partitions_are_found_page_by_page() {
         let types = page_by_page(|page| readers.job_counts(GroupBy::Type, period, &all, page).expect("counts"), true);
         let of: Vec<_> = types.iter().map(|of| (&*of.name, of.counts.created.count, of.workers)).collect();
         assert_eq!(of, [("a", 1, 1), ("b", 2, 2), ("c", 2, 2), ("d", 2, 2), ("e", 2, 2)]);
-        let times = page_by_page(|page| readers.job_counts(GroupBy::Time(1), period, &all, page).expect("counts"), true);
+        let times =
+            page_by_page(|page| readers.job_counts(GroupBy::Time(1), period, &all, page).expect("counts"), true);
         assert_eq!(times.iter().map(|of| of.time / JOB_COUNT_MILLISECONDS).collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
         let mut errors = page_by_page(|page| readers.job_errors(period, &all, page).expect("errors"), true);
         errors.sort_by(|one, other| one.message.cmp(&other.message));
         let of: Vec<_> = errors.iter().map(|of| (&*of.message, of.workers)).collect();
         assert_eq!(of, [("a", 1), ("b", 2), ("c", 2), ("d", 2), ("e", 2)]);
         let waiting = page_by_page(|page| readers.subscription_counts(&all, page).expect("counts"), true);
-        assert_eq!(waiting.iter().map(|of| (of.key, of.subscriptions)).collect::<Vec<_>>(), [(0, 1), (1, 2), (2, 2), (3, 2), (4, 2)]);
+        assert_eq!(
+            waiting.iter().map(|of| (of.key, of.subscriptions)).collect::<Vec<_>>(),
+            [(0, 1), (1, 2), (2, 2), (3, 2), (4, 2)]
+        );
         for (sort, expected) in [
             (&[][..], [(1, 2), (2, 2), (3, 2), (4, 2), (0, 1)]),
             (&[(ErrorOrder::Message, true)], [(4, 2), (3, 2), (2, 2), (1, 2), (0, 1)]),
@@ -94,7 +98,8 @@ fn groups_of_all_partitions_are_found_page_by_page() {
 fn with_large_rows(database: &Database, count: u32) {
     let message = format!("{} MiB ", "m".repeat((1 << 20) - 8));
     for key in 1..=i64::from(count) {
-        let insert = "INSERT INTO job(key, process_instance_key, element_instance_key, element, type, worker, state, kind,
+        let insert =
+            "INSERT INTO job(key, process_instance_key, element_instance_key, element, type, worker, state, kind,
              retries, has_failed_with_retries_left, last_update_time, custom_headers, error_message)
              VALUES (?1, 1, 1, 1, 'a', 'w', 2, 0, 0, 0, 100, '{}', ?2)";
         let message = format!("{message}{key}");

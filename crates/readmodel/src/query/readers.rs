@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 use protocol::PartitionId;
 use rusqlite::{Connection, OpenFlags};
 
+use super::collected::COLLECTED_BYTES_MAX;
+use super::search::ANSWER_BYTES_MAX;
 use crate::database::functions::{self, Deadline};
 use crate::database::{self, Database, Server, schema_of};
 use crate::file::path_of;
-use super::collected::COLLECTED_BYTES_MAX;
-use super::search::ANSWER_BYTES_MAX;
 use crate::gate::Gate;
 use crate::source::Source;
 
@@ -52,9 +52,7 @@ pub enum Failure {
     #[error("The read model is not available: {0}. Please try again after a growing pause.")]
     NotYet(&'static str),
     /// The database is not there now. What it says is for the log too.
-    #[error(
-        "The read model is not available: its database cannot be reached. Please try again after a growing pause."
-    )]
+    #[error("The read model is not available: its database cannot be reached. Please try again after a growing pause.")]
     Away(String),
     /// A page that is counted has to be whole.
     #[error(
@@ -119,9 +117,7 @@ struct Reader {
 impl Readers {
     pub(crate) fn new(source: Source, partitions: Vec<PartitionId>, cache_kib: i64) -> Readers {
         let open = match source {
-            Source::Directory(directory, gate) => {
-                Open::Files { directory, gate, readers: BTreeMap::new(), cache_kib }
-            },
+            Source::Directory(directory, gate) => Open::Files { directory, gate, readers: BTreeMap::new(), cache_kib },
             Source::Server(of) => Open::Server {
                 server: of.server,
                 session: None,
@@ -349,7 +345,8 @@ mod tests {
         let soon = Instant::now() + MAKING_PAUSE;
         assert!(matches!(open_made(&path, 1_024, soon), Err(Failure::NotYet(_))));
         drop(connection);
-        let reading = std::thread::spawn(move || open_made(&path, 1_024, Instant::now() + Duration::from_secs(600)).is_ok());
+        let reading =
+            std::thread::spawn(move || open_made(&path, 1_024, Instant::now() + Duration::from_secs(600)).is_ok());
         crate::file::open(directory.path(), partition).unwrap();
         assert!(reading.join().unwrap());
         let missing = open_made(&directory.path().join("other"), 1_024, Instant::now());

@@ -83,15 +83,7 @@ pub struct Found {
 impl Search {
     /// All rows that fit, in the usual order.
     pub fn new(entity: &'static Entity, condition: Condition) -> Search {
-        Search {
-            entity,
-            condition,
-            sort: Vec::new(),
-            page: Page::First,
-            limit: 100,
-            truncates: true,
-            partition: None,
-        }
+        Search { entity, condition, sort: Vec::new(), page: Page::First, limit: 100, truncates: true, partition: None }
     }
 
     /// Searches: first for the places of the rows on the page, in all partitions, then for what is in those rows.

@@ -293,9 +293,8 @@ impl Readers {
         let (mut errors, mut bytes) = (Vec::with_capacity(groups.len()), 0);
         for of in groups {
             let select = "SELECT error_message FROM incident WHERE key = ?";
-            let message: Option<String> = self.read(of.partition, |database| {
-                database.first(select, &[of.incident.into()], |row| row.get(0))
-            })?;
+            let message: Option<String> =
+                self.read(of.partition, |database| database.first(select, &[of.incident.into()], |row| row.get(0)))?;
             let Some(message) = message else { continue };
             bytes += message.len();
             if bytes > ANSWER_BYTES_MAX {
@@ -321,9 +320,7 @@ impl Readers {
                  ON q.key = r.decision_requirements_key WHERE r.key = ?"
             }
         };
-        self.read(partition, |database| {
-            database.first(select, &[key.into()], |row| row.get(0))
-        })
+        self.read(partition, |database| database.first(select, &[key.into()], |row| row.get(0)))
     }
 
     /// The details of a decision instance: evaluated inputs and matched rules, as JSON.

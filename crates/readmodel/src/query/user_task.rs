@@ -1,6 +1,5 @@
 //! What belongs to a user task, and the forms that are given to people.
 
-
 use super::readers::{Failure, Readers};
 use protocol::PartitionId;
 
@@ -38,9 +37,7 @@ impl Readers {
         let select = "SELECT f.key FROM start_form s CROSS JOIN form f ON f.id = s.form_id \
                       CROSS JOIN process_definition d ON d.key = s.process_definition_key AND d.tenant_id = f.tenant_id \
                       WHERE s.process_definition_key = ? AND f.is_deleted = 0 ORDER BY f.version DESC LIMIT 1";
-        self.read(partition, |database| {
-            database.first(select, &[definition.into()], |row| row.get(0))
-        })
+        self.read(partition, |database| database.first(select, &[definition.into()], |row| row.get(0)))
     }
 }
 

@@ -23,7 +23,11 @@ pub(super) fn described(name: &str, read: Read) -> Described {
         Read::ErrorStatistics => with(None, Sorts::ERRORS),
         Read::SubscriptionStatistics => with(of(&MESSAGE_SUBSCRIPTIONS), Sorts::NONE),
         Read::VariableNames => with(of(&VARIABLE_NAMES), Sorts::NONE),
-        Read::VersionStatistics => with(of(&PROCESS_DEFINITIONS), Sorts::VERSIONS),
+        Read::VersionStatistics => {
+            let mut filter = filter(&PROCESS_DEFINITIONS);
+            filter["required"] = vec!["processDefinitionId"].into();
+            with(Some((filter, true)), Sorts::VERSIONS)
+        }
         Read::JobsOfAll => all_jobs(),
         Read::UsageMetrics => usage(),
         Read::JobsByType | Read::JobsByWorker | Read::JobsByTime | Read::JobErrors => jobs(read),

@@ -182,7 +182,8 @@ impl Searcher {
             Read::Search(entity) => {
                 let mut search = request::search(entity, asked.body)?;
                 search.truncates = truncates(asked.query)?;
-                self.ask(search.cost(), move |readers| Ok(Ok(Answered::Json(answer::page(&search.run(readers)?))))).await
+                self.ask(search.cost(), move |readers| Ok(Ok(Answered::Json(answer::page(&search.run(readers)?)))))
+                    .await
             }
             Read::IncidentsOfElementInstance => {
                 let key = path_key("elementInstanceKey", asked.parameter)?;

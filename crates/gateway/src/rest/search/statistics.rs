@@ -76,23 +76,25 @@ impl Searcher {
             Read::JobsByType | Read::JobsByWorker | Read::JobsByTime | Read::JobErrors => {
                 self.jobs(read, asked.body).await
             }
-            _ => {
-                let by_version = read == Read::VersionStatistics;
-                let mut object = Object::read(asked.body)?;
-                let filter: Option<Object<'_>> = object.take("filter")?;
-                if by_version {
-                    check_names_a_process(filter.as_ref())?;
-                }
-                let condition = condition(&PROCESS_DEFINITIONS, filter)?;
-                let sorts = if by_version { Sorts::VERSIONS } else { Sorts::PROCESSES };
-                let wanted = groups(object, sorts, None)?;
-                self.groups(wanted, move |readers| {
-                    let counts = readers.definition_counts(&condition)?;
-                    Ok(if by_version { answer::version_counts(&counts) } else { answer::definition_counts(&counts) })
-                })
-                .await
-            }
+            _ => self.definitions(read == Read::VersionStatistics, asked.body).await,
         }
+    }
+
+    /// How many instances definitions have: each of their versions, or all versions of a process together.
+    async fn definitions(&self, by_version: bool, body: &[u8]) -> Result<Answered, Problem> {
+        let mut object = Object::read(body)?;
+        let filter: Option<Object<'_>> = object.take("filter")?;
+        if by_version {
+            check_names_a_process(filter.as_ref())?;
+        }
+        let condition = condition(&PROCESS_DEFINITIONS, filter)?;
+        let sorts = if by_version { Sorts::VERSIONS } else { Sorts::PROCESSES };
+        let wanted = groups(object, sorts, None)?;
+        self.groups(wanted, move |readers| {
+            let counts = readers.definition_counts(&condition)?;
+            Ok(if by_version { answer::version_counts(&counts) } else { answer::definition_counts(&counts) })
+        })
+        .await
     }
 
     /// The names that variables of a definition have had.
