@@ -91,7 +91,7 @@ async fn names_of_variables_are_told_once_for_each_definition() {
     assert_eq!(names(&first, page), (vec![json!("b")], json!(3)));
     let path = format!("/v2/process-definitions/{}/variable-names/search", first.as_str().expect("a key"));
     let cursor = r#"{"page":{"after":"WzFd"}}"#;
-    connection.refused(("POST", &path, cursor), 400, "INVALID_ARGUMENT", "The cursor");
+    connection.refused(("POST", &path, cursor), 400, "INVALID_ARGUMENT", "This search has no cursors.");
     connection.refused(("POST", &path, r#"{"sort":[{"field":"name"}]}"#), 400, "INVALID_ARGUMENT", "Unknown sortBy");
     // What is left of the second one goes with it, on each partition when it learns of that.
     let path = format!("/v2/process-definitions/{}/variable-names/search", second.as_str().expect("a key"));

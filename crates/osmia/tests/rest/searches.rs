@@ -198,11 +198,11 @@ async fn everything_about_an_instance_is_there_also_after_a_kill_and_without_its
     let path = format!("/v2/element-instances/{}/incidents/search", task["elementInstanceKey"].as_str().unwrap());
     assert_eq!(keys(&connection.ask("POST", &path, "{}").json(), "incidentKey"), [incident.as_str()]);
     let path = format!("/v2/process-definitions/{}/statistics/element-instances", definition(&mut connection));
-    for (filter, active) in [(json!({"processInstanceKey": key}), 1), (json!({"state": "COMPLETED"}), 0)] {
+    for (filter, troubled) in [(json!({"processInstanceKey": key}), 1), (json!({"state": "COMPLETED"}), 0)] {
         let counts = connection.ask("POST", &path, &json!({"filter": filter}).to_string()).json();
         let task = counts["items"].as_array().unwrap().iter().find(|item| item["elementId"] == "task");
-        let seen = task.map_or(json!(0), |task| task["active"].clone());
-        assert_eq!(seen, active, "{filter}: {counts}");
+        let seen = task.map_or([json!(0), json!(0)], |task| [task["active"].clone(), task["incidents"].clone()]);
+        assert_eq!(seen, [json!(0), json!(troubled)], "{filter}: {counts}");
     }
     let by_error = connection.ask("POST", "/v2/incidents/statistics/process-instances-by-error", "{}").json();
     let by_definition = json!({"filter": {"errorHashCode": by_error["items"][0]["errorHashCode"]}}).to_string();
