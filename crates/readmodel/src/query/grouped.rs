@@ -194,6 +194,6 @@ impl Readers {
                 })?;
             }
         }
-        Ok(keys.page(keys.on_page.iter().filter_map(|key| Some((key.clone(), counts.remove(key)?)))))
+        Ok(keys.page(keys.on_page.iter().map(|key| (key.clone(), counts.remove(key)))))
     }
 }

@@ -87,11 +87,13 @@ impl Keys {
         self.on_page.first().zip(self.on_page.last())
     }
 
-    /// The page with what was counted for each of its groups: those that are there still.
-    pub fn page<T>(&self, groups: impl IntoIterator<Item = (Value, T)>) -> Grouped<T> {
-        let (keys, items): (Vec<Value>, Vec<T>) = groups.into_iter().unzip();
+    /// The page with what was counted for these of its groups; none for one that is gone meanwhile. The next
+    /// page begins behind the last one.
+    pub fn page<T>(&self, groups: impl IntoIterator<Item = (Value, Option<T>)>) -> Grouped<T> {
+        let (keys, items): (Vec<Value>, Vec<Option<T>>) = groups.into_iter().unzip();
         let cursor = |value: &Value| Cursor::of_group(value.clone());
         let ends = keys.first().zip(keys.last()).map(|(first, last)| (cursor(first), cursor(last)));
+        let items = items.into_iter().flatten().collect();
         Grouped { items, total: self.total, has_more: self.has_more, ends }
     }
 }

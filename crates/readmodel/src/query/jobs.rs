@@ -188,7 +188,7 @@ impl Readers {
                 Value::Null => Default::default(),
             };
             let workers = i64::try_from(workers.len()).unwrap_or(i64::MAX);
-            (key, JobsOf { name, time, counts, workers })
+            (key, Some(JobsOf { name, time, counts, workers }))
         })))
     }
 
@@ -204,7 +204,9 @@ impl Readers {
         page: &GroupPage,
     ) -> Result<Grouped<JobErrors>, Failure> {
         let keys = self.keys_of_groups(page, |database| errors_in(database, period, condition))?;
-        let mut errors: BTreeMap<Value, (JobErrors, HashSet<i64>)> = BTreeMap::new();
+        let mut workers: BTreeMap<&Value, HashSet<i64>> =
+            keys.on_page.iter().map(|key| (key, HashSet::new())).collect();
+        let mut texts = Texts { keys: &keys.on_page, found: BTreeMap::new(), without_room: None };
         let (mut collected, count) = (Collected::default(), self.partitions().len().max(1));
         if let Some((first, last)) = keys.ends() {
             for partition in self.partitions().to_vec() {
@@ -217,26 +219,27 @@ impl Readers {
                         select.bind(first.clone()).push(" AND k <= ").bind(last.clone());
                         Ok(select)
                     };
-                    let texts = Texts { keys: &keys.on_page, bytes_max: ANSWER_BYTES_MAX / count };
-                    texts.read(database, found()?, &mut errors)?;
+                    texts.read(database, found()?, ANSWER_BYTES_MAX / count)?;
                     let mut select = Sql::of("SELECT DISTINCT k, worker FROM ");
                     select.append(found()?);
                     database.query(&select.text, &select.bound(), |row| {
-                        let Some((_, workers)) = errors.get_mut(&first_value(row)?) else { return Ok(()) };
+                        let Some(workers) = workers.get_mut(&first_value(row)?) else { return Ok(()) };
                         if workers.insert(row.get(1)?) { collected.add(0) } else { Ok(()) }
                     })
                 })?;
             }
         }
-        // Behind the first one whose texts have no room, the next page begins.
-        let whole = keys.on_page.iter().map_while(|key| Some((key.clone(), errors.remove(key)?)));
-        let whole = whole.map(|(key, (error, workers))| {
-            (key, JobErrors { workers: i64::try_from(workers.len()).unwrap_or(i64::MAX), ..error })
-        });
-        let mut found = keys.page(whole);
-        if found.items.len() < keys.on_page.len() && page.is_counted() {
+        let Texts { found: mut errors, without_room, .. } = texts;
+        if without_room.is_some() && page.is_counted() {
             return Err(Failure::LargePage);
         }
+        // With the first one whose texts have no room, the next page begins.
+        let whole = keys.on_page.iter().take_while(|key| without_room.is_none_or(|end| *key < end));
+        let mut found = keys.page(whole.map(|key| {
+            let workers = workers.get(key).map_or(0, HashSet::len);
+            let workers = i64::try_from(workers).unwrap_or(i64::MAX);
+            (key.clone(), errors.remove(key).map(|error| JobErrors { workers, ..error }))
+        }));
         found.items.sort_by(|one, other| {
             (other.workers, &one.code, &one.message).cmp(&(one.workers, &other.code, &other.message))
         });
@@ -277,30 +280,29 @@ fn errors_in(database: &Database, (from, to): (i64, i64), condition: &Condition)
     Ok(select)
 }
 
-/// Reads the texts of errors, as many as there is room for, and at least one.
+/// The texts of the errors on a page.
 struct Texts<'a> {
     keys: &'a [Value],
-    bytes_max: usize,
+    found: BTreeMap<Value, JobErrors>,
+    /// The first one for which there was no room.
+    without_room: Option<&'a Value>,
 }
 
 impl Texts<'_> {
-    fn read(
-        &self,
-        database: &Database,
-        found: Sql,
-        errors: &mut BTreeMap<Value, (JobErrors, HashSet<i64>)>,
-    ) -> Read<()> {
+    /// Reads those that a partition has, as many as there is room for, and at least one.
+    fn read(&mut self, database: &Database, found: Sql, bytes_max: usize) -> Read<()> {
         let mut select = Sql::of("SELECT k, min(key) FROM ");
         select.append(found).push(" GROUP BY k ORDER BY k");
         let of = |row: &Row<'_>| Ok((first_value(row)?, row.get::<i64>(1)?));
-        let found: BTreeMap<Value, i64> = database.all(&select.text, &select.bound(), of)?.into_iter().collect();
+        let jobs: BTreeMap<Value, i64> = database.all(&select.text, &select.bound(), of)?.into_iter().collect();
         let mut bytes = 0;
-        for (group, job) in self.keys.iter().filter_map(|key| Some((key, *found.get(key)?))) {
-            if bytes >= self.bytes_max {
-                break;
-            }
-            if errors.contains_key(group) {
+        for (group, job) in self.keys.iter().filter_map(|key| Some((key, *jobs.get(key)?))) {
+            if self.found.contains_key(group) {
                 continue;
+            }
+            if bytes >= bytes_max {
+                self.without_room = Some(self.without_room.map_or(group, |known| known.min(group)));
+                break;
             }
             let select = format!(
                 "SELECT substr(coalesce(error_code, ''), 1, {CODE_CHARACTERS_MAX}), coalesce(error_message, '') \
@@ -311,7 +313,7 @@ impl Texts<'_> {
             })?;
             if let Some(error) = error {
                 bytes += error.code.len() + error.message.len();
-                errors.insert(group.clone(), (error, HashSet::new()));
+                self.found.insert(group.clone(), error);
             }
         }
         Ok(())
