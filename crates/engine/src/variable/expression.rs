@@ -11,14 +11,32 @@ use crate::execution::Execution;
 use crate::incident::Problem;
 use crate::limits::Limits;
 
-/// The JSON text of a value of one's own.
-pub(crate) trait OwnText {
-    fn text(&self) -> &Text;
+/// What an expression sees of an entry of one's own: a value, or else a JSON text.
+pub(crate) trait Own {
+    /// The value, if it is kept as one.
+    fn value(&self) -> Option<&Value>;
+
+    /// The JSON text, if it is kept as one.
+    fn text(&self) -> Option<&Text>;
 }
 
-impl OwnText for Text {
-    fn text(&self) -> &Text {
-        self
+impl Own for Text {
+    fn value(&self) -> Option<&Value> {
+        None
+    }
+
+    fn text(&self) -> Option<&Text> {
+        Some(self)
+    }
+}
+
+impl Own for Value {
+    fn value(&self) -> Option<&Value> {
+        Some(self)
+    }
+
+    fn text(&self) -> Option<&Text> {
+        None
     }
 }
 
@@ -32,18 +50,22 @@ struct Visible<'a, T> {
     own: &'a OwnEntries<T>,
 }
 
-impl<T: OwnText> Scope for Visible<'_, T> {
+impl<T: Own> Scope for Visible<'_, T> {
+    fn value(&self, name: &str) -> Option<Value> {
+        self.own.get(name)?.value().cloned()
+    }
+
     fn variable(&self, name: &str) -> Option<VariableText<'_>> {
         let shared = |text: &Text| VariableText::Shared(text.shared().clone());
         if let Some(own) = self.own.get(name) {
-            return Some(shared(own.text()));
+            return own.text().map(shared);
         }
         super::find_long(self.execution, self.scope, &Arc::from(name)).map(|row| shared(&row.value))
     }
 }
 
 /// What is visible in a scope, behind entries of one's own.
-pub(crate) fn visible<'a, T: OwnText>(
+pub(crate) fn visible<'a, T: Own>(
     execution: &'a Execution<'a>,
     scope: Key,
     own: &'a OwnEntries<T>,
@@ -55,7 +77,7 @@ pub(crate) fn visible<'a, T: OwnText>(
 pub(crate) fn evaluate(
     execution: &Execution<'_>,
     scope: Key,
-    own: &OwnEntries<impl OwnText>,
+    own: &OwnEntries<impl Own>,
     expression: &Expression,
 ) -> Result<Evaluation, String> {
     let visible = visible(execution, scope, own);
@@ -251,13 +273,24 @@ pub(crate) fn text(execution: &Execution<'_>, scope: Key, attribute: &StaticOrEx
 /// A number attribute. Fractions are cut off, and what is too large becomes the largest number.
 pub(crate) fn integer(execution: &Execution<'_>, scope: Key, attribute: &StaticOrExpression) -> Result<i64, Problem> {
     match attribute {
-        StaticOrExpression::Static(text) => text.trim().parse().map_err(|_| {
-            Problem::new(ErrorType::ExtractValueError, format!("Expected a number, but found the text '{text}'."))
+        StaticOrExpression::Static(text) => static_number(text).map(whole).ok_or_else(|| {
+            let message = format!("Expected result of the expression '{text}' to be 'NUMBER', but was 'STRING'.");
+            Problem::new(ErrorType::ExtractValueError, message)
         }),
         StaticOrExpression::Expression(expression) => extract(execution, scope, expression, "NUMBER", |value| {
             let Value::Number(number) = value else { return None };
-            // The conversion of a double to an integer saturates.
-            Some(number.to_i64().unwrap_or_else(|| number.to_f64() as i64))
+            Some(whole(*number))
         }),
     }
+}
+
+/// What static text the reference takes for a number.
+fn static_number(text: &str) -> Option<feel::Number> {
+    let unsigned = text.strip_prefix('+').filter(|rest| !rest.starts_with('-'));
+    feel::Number::parse(unsigned.unwrap_or(text))
+}
+
+/// A number without its fraction. The conversion of a double to an integer saturates.
+fn whole(number: feel::Number) -> i64 {
+    number.to_i64().unwrap_or_else(|| number.to_f64() as i64)
 }

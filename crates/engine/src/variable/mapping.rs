@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use bpmn::MAPPING_TARGET_NAMES_MAX;
 use bpmn::model::{Behavior, Mapping, StaticOrExpression, Trigger};
-use feel::{Context, EvaluationError, Expression, Value, VariableText};
+use feel::{Context, EvaluationError, Value, VariableText};
 use protocol::{ErrorType, Key, Text};
 
 use super::document::{self, Entry, Reach};
-use super::expression::{self, OwnText};
+use super::expression;
 use super::own::OwnEntries;
 use crate::element::Token;
 use crate::execution::Execution;
@@ -139,23 +139,11 @@ fn check_targets(mappings: &[Mapping]) -> Result<(), Problem> {
     ))
 }
 
-/// What the mappings before have given.
-struct Mapped {
-    value: Value,
-    /// Empty until it is read: writing what is in a context writes the whole context anyway.
-    text: Text,
-}
-
-impl OwnText for Mapped {
-    fn text(&self) -> &Text {
-        &self.text
-    }
-}
-
-/// Mappings are evaluated in order; each sees the entries before it in its own context and in the enclosing ones.
+/// Mappings are evaluated in order; each sees the entries before it in its own context and in the enclosing ones. It sees
+/// them as values: a duration is still one, although the variable that is made of it is a string.
 fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: Merge) -> Result<Vec<Entry>, Problem> {
     check_targets(mappings)?;
-    let mut visible = OwnEntries::new();
+    let (mut visible, mut made) = (OwnEntries::new(), Vec::new());
     let evaluation = Evaluation { execution, scope, bytes: Cell::new(0) };
     for (name, target) in &Entries::of(mappings).entries {
         let row = match target {
@@ -167,10 +155,13 @@ fn evaluate(execution: &Execution<'_>, scope: Key, mappings: &[Mapping], merge: 
             None => None,
         };
         let value = evaluation.value(target, existing, &mut visible)?;
-        let text = evaluation.text(&value)?;
-        visible.push((*name).clone(), Mapped { value, text });
+        // As on the reference: a function is there for the mappings after it, but is no variable.
+        if !matches!(value, Value::Function(_)) {
+            made.push(((*name).clone(), evaluation.text(&value)?));
+        }
+        visible.push((*name).clone(), value);
     }
-    Ok(visible.into_entries().map(|(name, mapped)| (name, mapped.text)).collect())
+    Ok(made)
 }
 
 /// How deeply values may be nested: as deeply as JSON, so that what is stored can be read.
@@ -216,29 +207,16 @@ impl Evaluation<'_> {
         Ok(Text::from(text))
     }
 
-    /// Writes what an expression may ask for of the mappings before.
-    fn write_variables_of(&self, source: &Expression, visible: &mut OwnEntries<Mapped>) -> Result<(), Problem> {
-        for name in source.variables() {
-            if let Some(mapped) = visible.get_mut(&**name)
-                && mapped.text.is_empty()
-            {
-                mapped.text = self.text(&mapped.value)?;
-            }
-        }
-        Ok(())
-    }
-
     /// The value of a target. `existing` is what a context starts from; what is no context is replaced by one.
     fn value(
         &self,
         target: &Target<'_>,
         existing: Option<Value>,
-        visible: &mut OwnEntries<Mapped>,
+        visible: &mut OwnEntries<Value>,
     ) -> Result<Value, Problem> {
         let entries = match target {
             Target::Source(StaticOrExpression::Static(text)) => return Ok(Value::string(text)),
             Target::Source(StaticOrExpression::Expression(source)) => {
-                self.write_variables_of(source, visible)?;
                 return expression::evaluate(self.execution, self.scope, visible, source)
                     .map(|evaluation| evaluation.value)
                     .map_err(|reason| Problem::new(ErrorType::IoMappingError, reason));
@@ -256,7 +234,7 @@ impl Evaluation<'_> {
             if value.depth() >= DEPTH_MAX {
                 return Err(too_deep(name));
             }
-            visible.push((*name).clone(), Mapped { value: value.clone(), text: Text::default() });
+            visible.push((*name).clone(), value.clone());
             context.put((*name).clone(), value);
         }
         visible.truncate(before);

@@ -57,19 +57,6 @@ impl<T, N: Ord + Clone> OwnEntries<T, N> {
     {
         self.last.get(name).map(|last| &self.entries[*last].value)
     }
-
-    /// The last entry of a name, to be changed.
-    pub fn get_mut<Q: Ord + ?Sized>(&mut self, name: &Q) -> Option<&mut T>
-    where
-        N: std::borrow::Borrow<Q>,
-    {
-        self.last.get(name).map(|last| &mut self.entries[*last].value)
-    }
-
-    /// All of them with their names, in order.
-    pub fn into_entries(self) -> impl Iterator<Item = (N, T)> {
-        self.entries.into_iter().map(|entry| (entry.name, entry.value))
-    }
 }
 
 impl<T> FromIterator<Entry> for OwnEntries<T>
