@@ -1,5 +1,6 @@
 //! Events of modifications.
 
+use super::change_element;
 use protocol::{ProcessInstanceModificationIntent, ProcessInstanceModificationValue};
 
 use crate::state::State;
@@ -18,5 +19,8 @@ pub(super) fn apply(
         if state.element_instance(*scope).is_some_and(|instance| instance.interrupted_by.is_some()) {
             state.tables.element_instances.update(&scope.raw(), |instance| instance.interrupted_by = None);
         }
+    }
+    for scope in &value.scopes_that_pass_on_tokens {
+        change_element(state, scope.raw(), |scope| scope.tokens_passed_on += 1);
     }
 }

@@ -64,6 +64,7 @@ fn beginning(value: &Arc<ProcessInstanceValue>, has_variables: bool, bytes: u64,
         is_completion_condition_fulfilled: false,
         begun,
         listeners_done: 0,
+        tokens_passed_on: 0,
     }
 }
 
@@ -101,6 +102,7 @@ fn activating(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {
         is_short_of_tokens = scope.tokens < consumed && scope.interrupted_by.as_ref() != Some(&value.element_id);
         taken = consumed.min(scope.tokens);
         scope.tokens -= taken;
+        scope.tokens_passed_on = scope.tokens_passed_on.min(scope.tokens);
         scope_type = scope.value.bpmn_element_type;
         if scope_type == BpmnElementType::MultiInstanceBody {
             scope.loop_counter += 1;
@@ -182,6 +184,7 @@ fn forget_tokens_of_interrupted(state: &mut State, value: &ProcessInstanceValue)
 fn forget_tokens(state: &mut State, scope: i64) {
     state.tables.waiting_tokens.remove_prefix(&scope);
     usage::change_tokens(state, scope, |tokens| *tokens = 0);
+    change_element(state, scope, |scope| scope.tokens_passed_on = 0);
 }
 
 /// Takes tokens out of a scope, which must have them.

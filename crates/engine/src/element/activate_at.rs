@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, PROCESS};
-use protocol::{Command, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text};
+use protocol::{BpmnElementType, Command, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text};
 
 use super::{Step, Token, activate, value_of};
 use crate::event;
@@ -127,6 +127,54 @@ impl<'a> Activations<'a> {
         }
         self.targets.push((key, Arc::new(value)));
         Ok(scopes)
+    }
+
+    /// As on the reference, each element takes a token that waits at a parallel join of its scope, if there is one: the
+    /// token counts no longer for the end of the scope. Nothing else would ever end a scope whose token was moved past the
+    /// join. Returns the scope of each such token.
+    pub fn scopes_that_pass_on_tokens(&self, execution: &Execution<'_>) -> Vec<Key> {
+        let mut left: BTreeMap<Key, u32> = BTreeMap::new();
+        let takes_none = |value: &ProcessInstanceValue| {
+            matches!(value.bpmn_element_type, BpmnElementType::StartEvent | BpmnElementType::EventSubProcess)
+        };
+        let takes_one = |scope: &Key| {
+            let left = left.entry(*scope).or_insert_with(|| self.tokens_to_pass_on(execution, *scope));
+            let takes = *left > 0;
+            *left = left.saturating_sub(1);
+            takes
+        };
+        let targets = self.targets.iter().filter(|(_, value)| !takes_none(value));
+        targets.map(|(_, value)| value.flow_scope_key).filter(takes_one).collect()
+    }
+
+    /// How many tokens wait in a scope at parallel joins that lack another one, and were not taken before.
+    fn tokens_to_pass_on(&self, execution: &Execution<'_>, scope: Key) -> u32 {
+        let Some(instance) = execution.state.element_instance(scope) else { return 0 };
+        if instance.tokens <= instance.tokens_passed_on {
+            return 0;
+        }
+        let mut waiting = 0_u32;
+        let mut at_gateway: Option<(Arc<str>, u32, usize)> = None;
+        let lacks_one = |(id, _, flows): &(Arc<str>, u32, usize)| {
+            let gateway = self.process.element_by_id.get(&**id).map(|gateway| self.process.element(*gateway));
+            gateway.is_some_and(|gateway| {
+                matches!(gateway.behavior, Behavior::ParallelGateway) && *flows < gateway.incoming.len()
+            })
+        };
+        for ((_, id, _), count) in execution.state.tables.waiting_tokens.prefix(&scope.raw()) {
+            match &mut at_gateway {
+                Some((same, tokens, flows)) if *same == id => {
+                    *tokens += *count;
+                    *flows += 1;
+                }
+                before => {
+                    waiting += before.take().filter(&lacks_one).map_or(0, |(_, tokens, _)| tokens);
+                    *before = Some((id, *count, 1));
+                }
+            }
+        }
+        waiting += at_gateway.filter(lacks_one).map_or(0, |(_, tokens, _)| tokens);
+        waiting.saturating_sub(instance.tokens_passed_on)
     }
 
     /// Begins the elements in order. All of them enter their flow scopes in this application, because before that

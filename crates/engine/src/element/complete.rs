@@ -235,8 +235,7 @@ pub(super) fn take_flows(execution: &mut Execution<'_>, token: &Token, flows: &[
 /// A scope is complete when nothing lives in it and no token is on its way.
 pub(crate) fn complete_scope_without_tokens(execution: &mut Execution<'_>, scope: Key) {
     if let Some(instance) = execution.state.element_instance(scope)
-        && instance.children == 0
-        && instance.tokens == 0
+        && !instance.is_held_open()
         && instance.lifecycle == Lifecycle::Activated
     {
         execution.steps.push_back(Step::Complete { key: scope });

@@ -47,7 +47,7 @@ impl Terminations {
             self.end_tree(execution, token.key)?;
             let Some(scope) = Token::find(execution, token.value().flow_scope_key)? else { return Ok(()) };
             let is_ending = scope.instance.lifecycle == Lifecycle::Terminating;
-            let lives = scope.instance.children > 0 || scope.instance.tokens > 0;
+            let lives = scope.instance.is_held_open();
             if lives || is_ending || self.kept.contains(&scope.key) {
                 self.scopes.insert(scope.key);
                 return Ok(());

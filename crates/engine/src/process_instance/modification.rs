@@ -91,6 +91,7 @@ pub(crate) fn modify(execution: &mut Execution<'_>, value: &ProcessInstanceModif
         move_instructions: Vec::new(),
         tenant_id: modified.value.tenant_id.clone(),
         ancestor_scope_keys: scopes.into_iter().collect(),
+        scopes_that_pass_on_tokens: activations.scopes_that_pass_on_tokens(execution),
     };
     let payload = Payload::ProcessInstanceModification(ProcessInstanceModificationIntent::Modified, Box::new(done));
     execution.emit(modified.key, payload.clone());

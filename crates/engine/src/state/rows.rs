@@ -115,6 +115,11 @@ pub(crate) struct ElementInstance {
     /// While it begins or completes: execution listeners for that whose jobs were completed.
     #[n(24)]
     pub listeners_done: u32,
+    /// Of the tokens, those that wait at parallel joins and that elements took which a modification activated. They still
+    /// count at their joins, but no longer hold this scope open.
+    #[n(25)]
+    #[cbor(default, skip_if = "is_zero")]
+    pub tokens_passed_on: u32,
 }
 
 impl ElementInstance {
@@ -122,6 +127,11 @@ impl ElementInstance {
     #[inline]
     pub fn is_root(&self) -> bool {
         self.value.bpmn_element_type == BpmnElementType::Process && self.root.is_none()
+    }
+
+    /// Whether something lives in this scope, or a token is on its way or waits that holds the scope open.
+    pub fn is_held_open(&self) -> bool {
+        self.children > 0 || self.tokens > self.tokens_passed_on
     }
 
     /// Whether this is one of the instances that a multi-instance body runs.

@@ -26,6 +26,11 @@ pub struct ProcessInstanceModificationValue {
     /// Once it is done: the scopes in which something began, and the scopes that enclose them.
     #[n(5)]
     pub ancestor_scope_keys: Vec<Key>,
+    /// For each token that waits at a parallel join and that an activated element takes, the scope of both.
+    #[n(6)]
+    #[cbor(default)]
+    #[serde(skip)]
+    pub scopes_that_pass_on_tokens: Vec<Key>,
 }
 
 /// One element instance, or all of one element, that is to end.
