@@ -357,23 +357,10 @@ pub(crate) fn job_type(task_definition: Node, problems: &mut Problems) -> Option
     Some(job_type)
 }
 
+/// A static text need not be a number: as on the reference, that is an incident when the job is made.
 pub(crate) fn retries(task_definition: Node, problems: &mut Problems) -> Option<StaticOrExpression> {
     let text = present(task_definition, "retries").unwrap_or(DEFAULT_RETRIES);
-    let retries = static_or_expression(task_definition, text, problems)?;
-    if let StaticOrExpression::Static(text) = &retries
-        && text.parse::<i32>().is_err()
-    {
-        problems.add(
-            task_definition,
-            format!(
-                "Attribute 'retries' must be a whole number from {} to {} or an expression that starts with '=', but is '{text}'.",
-                i32::MIN,
-                i32::MAX
-            ),
-        );
-        return None;
-    }
-    Some(retries)
+    static_or_expression(task_definition, text, problems)
 }
 
 fn input_mapping(node: Node, problems: &mut Problems) -> Option<Mapping> {
