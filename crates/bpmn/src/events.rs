@@ -17,7 +17,7 @@ use crate::report::Problems;
 use crate::roots::{Coded, Message, MessageUse, Reference, Signal, local_part};
 use crate::timer_definitions::{self, TimerPlace};
 use crate::vocabulary::{self, NodeKind};
-use crate::xml::{BPMN_NAMESPACE, is_in, is_true_or_absent, present};
+use crate::xml::{BPMN_NAMESPACE, is_bpmn, is_in, is_true_or_absent, present};
 
 /// The kind of scope that a start event belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,8 +265,11 @@ fn catch_event(
     let trigger = match event_type {
         EventType::Timer => timer_definitions::compile(node, definition, timer_place, problems).map(Trigger::Timer),
         EventType::Message => {
-            let used_as =
-                if timer_place == TimerPlace::ProcessStart { MessageUse::ProcessStart } else { MessageUse::Catch };
+            let used_as = match place {
+                _ if timer_place == TimerPlace::ProcessStart => MessageUse::ProcessStart,
+                StartPlace::EventSubProcess if is_in_a_sub_process(node) => MessageUse::NestedEventSubProcess,
+                _ => MessageUse::Catch,
+            };
             message(draft, node, definition, used_as, problems).map(Trigger::Message)
         }
         EventType::Signal => {
@@ -292,6 +295,13 @@ fn catch_event(
     Some(CatchEvent { trigger: trigger?, is_interrupting })
 }
 
+/// Whether the event sub-process of a start event is inside of another sub-process. The reference looks for the correlation
+/// keys of messages only at the event sub-processes that lie directly in a process.
+fn is_in_a_sub_process(start_event: Node) -> bool {
+    let around = start_event.parent().and_then(|event_sub_process| event_sub_process.parent());
+    around.is_some_and(|around| is_bpmn(around, "subProcess"))
+}
+
 /// What a receive task waits for; `None` after a problem.
 pub(crate) fn receive_task(draft: &Draft, task: Node, problems: &mut Problems) -> Option<CatchEvent> {
     let message = message(draft, task, task, MessageUse::Catch, problems)?;
@@ -312,6 +322,9 @@ fn message(
         return Some(MessageDefinition { name, correlation_key: None });
     }
     let name = message.name(used_as, problems);
+    if used_as == MessageUse::NestedEventSubProcess && !message.has_subscription() {
+        return Some(MessageDefinition { name: name?, correlation_key: None });
+    }
     let correlation_key = message.correlation_key(problems);
     Some(MessageDefinition { name: name?, correlation_key: Some(correlation_key?) })
 }

@@ -7,7 +7,7 @@ use feel::Expression;
 use roxmltree::Node;
 
 use crate::expressions::{required_expression, static_or_expression};
-use crate::extensions::Extensions;
+use crate::extensions::{Extensions, zeebe_children};
 use crate::model::StaticOrExpression;
 use crate::names;
 use crate::report::Problems;
@@ -29,6 +29,8 @@ pub(crate) struct Roots<'a, 'input> {
 pub(crate) enum MessageUse {
     /// A start event of a process: the name is a constant, and there is no correlation key.
     ProcessStart,
+    /// The start event of an event sub-process inside of another sub-process: it need not have a correlation key.
+    NestedEventSubProcess,
     /// Any other event or task that waits for it.
     Catch,
 }
@@ -154,7 +156,7 @@ impl<'a, 'input> Message<'a, 'input> {
             MessageUse::ProcessStart => {
                 self.process_start_events.set(self.process_start_events.get().saturating_add(1))
             }
-            MessageUse::Catch => self.is_caught.set(true),
+            MessageUse::Catch | MessageUse::NestedEventSubProcess => self.is_caught.set(true),
         }
         self.compiled_name(problems)
     }
@@ -182,6 +184,12 @@ impl<'a, 'input> Message<'a, 'input> {
             }
         });
         name.clone()
+    }
+
+    /// Whether it says how messages are correlated.
+    pub(crate) fn has_subscription(&self) -> bool {
+        let extensions = self.node.children().filter(|child| is_bpmn(*child, "extensionElements"));
+        extensions.flat_map(|extensions| zeebe_children(extensions, "subscription")).next().is_some()
     }
 
     /// The correlation key; `None` after a problem.

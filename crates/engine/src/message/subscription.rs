@@ -35,7 +35,14 @@ pub(crate) fn correlation(
 ) -> Result<Correlation, Problem> {
     let correlation_key = match &definition.correlation_key {
         Some(key) => expression::correlation_key(execution, scope, key)?,
-        None => Text::default(),
+        None => {
+            let message = format!(
+                "Expected the message '{name}' of '{}' to have a correlation key, but its model has no zeebe:subscription. \
+                 Deploy a version with one, and migrate the instance to it.",
+                process.element(event).id
+            );
+            return Err(Problem::new(ErrorType::ExtractValueError, message));
+        }
     };
     for (what, text) in [("message name", &**name), ("correlation key", &*correlation_key)] {
         if let Some(but) = too_long(text, execution.limits.name_bytes_max) {
