@@ -313,9 +313,10 @@ impl<'a> Session<'a> {
     }
 
     fn deployment(&self, files: &[String]) -> Result<DeployResourceRequest, Unknown> {
-        let resource = |name: &String| {
-            let content = self.files.read(name).map_err(|error| Unknown(error.to_string()))?;
-            Ok(Resource { name: name.clone(), content: content.into() })
+        let resource = |file: &String| {
+            let (name, file) = file.split_once('=').unwrap_or((file, file));
+            let content = self.files.read(file).map_err(|error| Unknown(error.to_string()))?;
+            Ok(Resource { name: name.to_owned(), content: content.into() })
         };
         let resources = files.iter().map(resource).collect::<Result<_, Unknown>>()?;
         Ok(DeployResourceRequest { resources, ..DeployResourceRequest::default() })

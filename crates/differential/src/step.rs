@@ -38,27 +38,105 @@ pub type Name = String;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the module describes the steps")]
 pub enum Step {
-    Deploy { files: Vec<String> },
-    Create { process: String, variables: String, options: CreateOptions },
-    Activate { job_type: String, count: i32, timeout: i64, fetch: Vec<String> },
-    Complete { job: Name, variables: String, result: Option<String> },
-    Fail { job: Name, retries: i32, variables: String, backoff: i64, message: String },
-    Throw { job: Name, code: String, variables: String },
-    Retries { job: Name, retries: i32 },
-    Timeout { job: Name, timeout: i64 },
-    UserTask { verb: UserTaskVerb, task: Name, attributes: String },
-    Choose { ad_hoc: Name, choice: Choice },
-    Decide { job: Name, variables: String, is_fulfilled: bool, choice: Choice },
-    Publish { name: String, key: String, time_to_live: i64, variables: String, id: String },
-    Broadcast { signal: String, variables: String },
-    Evaluate { decision: String, variables: String },
-    Time { milliseconds: i64 },
-    Set { scope: Name, variables: String, local: bool, later: bool },
-    Resolve { element: Name },
-    Cancel { instance: Name },
-    Modify { instance: Name, changes: Vec<Modification> },
-    Migrate { instance: Name, process: String, version: i32, mappings: Vec<(String, String)> },
-    Delete { process: String, version: i32 },
+    /// Each a file, or `NAME=FILE` to deploy it under another name.
+    Deploy {
+        files: Vec<String>,
+    },
+    Create {
+        process: String,
+        variables: String,
+        options: CreateOptions,
+    },
+    Activate {
+        job_type: String,
+        count: i32,
+        timeout: i64,
+        fetch: Vec<String>,
+    },
+    Complete {
+        job: Name,
+        variables: String,
+        result: Option<String>,
+    },
+    Fail {
+        job: Name,
+        retries: i32,
+        variables: String,
+        backoff: i64,
+        message: String,
+    },
+    Throw {
+        job: Name,
+        code: String,
+        variables: String,
+    },
+    Retries {
+        job: Name,
+        retries: i32,
+    },
+    Timeout {
+        job: Name,
+        timeout: i64,
+    },
+    UserTask {
+        verb: UserTaskVerb,
+        task: Name,
+        attributes: String,
+    },
+    Choose {
+        ad_hoc: Name,
+        choice: Choice,
+    },
+    Decide {
+        job: Name,
+        variables: String,
+        is_fulfilled: bool,
+        choice: Choice,
+    },
+    Publish {
+        name: String,
+        key: String,
+        time_to_live: i64,
+        variables: String,
+        id: String,
+    },
+    Broadcast {
+        signal: String,
+        variables: String,
+    },
+    Evaluate {
+        decision: String,
+        variables: String,
+    },
+    Time {
+        milliseconds: i64,
+    },
+    Set {
+        scope: Name,
+        variables: String,
+        local: bool,
+        later: bool,
+    },
+    Resolve {
+        element: Name,
+    },
+    Cancel {
+        instance: Name,
+    },
+    Modify {
+        instance: Name,
+        changes: Vec<Modification>,
+    },
+    Migrate {
+        instance: Name,
+        process: String,
+        version: i32,
+        mappings: Vec<(String, String)>,
+    },
+    Delete {
+        process: String,
+        version: i32,
+    },
 }
 
 /// What is done with a user task.

@@ -11,8 +11,8 @@ use bpmn::model::ExecutableProcess;
 use dmn::DecisionRequirementsGraph;
 use documents::Document;
 use protocol::{
-    Command, DeploymentIntent, DeploymentValue, Key, Payload, ProcessIntent, ProcessMetadata, ProcessValue, Rejection,
-    Text,
+    Command, DeploymentIntent, DeploymentResource, DeploymentValue, Key, Payload, ProcessIntent, ProcessMetadata,
+    ProcessValue, Rejection, Text,
 };
 
 use crate::execution::{Execution, Outcome};
@@ -131,17 +131,17 @@ fn latest(execution: &Execution<'_>, metadata: &ProcessMetadata) -> Option<Key> 
 /// What another partition found valid, each file read once for all of its processes.
 fn compile_deployed(deployment: &DeploymentValue) -> CompiledProcesses {
     let processes = deployment.processes_metadata.iter().filter(|metadata| !metadata.duplicate);
-    let files: BTreeSet<&str> = processes.map(|metadata| metadata.resource_name.as_str()).collect();
-    let resources = deployment.resources.iter().filter(|resource| files.contains(resource.resource_name.as_str()));
+    let files: BTreeSet<_> = processes.map(|metadata| (&metadata.resource_name, &metadata.checksum)).collect();
+    let resources = Resources::of(deployment);
+    let resources = files.into_iter().filter_map(|(name, checksum)| resources.find(name, checksum));
     let parsed = resources.flat_map(|resource| bpmn::parse_deployed(&resource.resource_name, &resource.resource));
     parsed.flatten().map(|process| (process.id.clone(), process)).collect()
 }
 
 fn emit_processes(execution: &mut Execution<'_>, deployment: &DeploymentValue, mut compiled: CompiledProcesses) {
-    let resources = deployment.resources.iter().map(|resource| (&resource.resource_name, resource));
-    let resources: BTreeMap<_, _> = resources.collect();
+    let resources = Resources::of(deployment);
     for metadata in deployment.processes_metadata.iter().filter(|metadata| !metadata.duplicate) {
-        let Some(resource) = resources.get(&metadata.resource_name) else { continue };
+        let Some(resource) = resources.find(&metadata.resource_name, &metadata.checksum) else { continue };
         if let Some(previous) = latest(execution, metadata) {
             message::start_event::close(execution, previous);
             signal::start_event::close(execution, previous);
@@ -177,7 +177,6 @@ fn check_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result
              deploy them one by one"
         )));
     }
-    let mut names = BTreeSet::new();
     for resource in &value.resources {
         let name = &resource.resource_name;
         if name.is_empty() {
@@ -191,13 +190,23 @@ fn check_resources(execution: &Execution<'_>, value: &DeploymentValue) -> Result
                 "Expected the names of resources to have {but}: '{start}…'; deploy the resource under a shorter name"
             )));
         }
-        if !names.insert(name) {
-            return Err(Rejection::invalid_argument(format!(
-                "Expected the resource names to be unique within a deployment but found a duplicated name '{name}'"
-            )));
-        }
     }
     Ok(())
+}
+
+/// The resources of a deployment by what their metadata say of them. Several may have the same name, as on the reference;
+/// the ids in those with the same content too would be the same, and are refused.
+pub(super) struct Resources<'a>(BTreeMap<(&'a Text, Arc<[u8]>), &'a DeploymentResource>);
+
+impl<'a> Resources<'a> {
+    pub fn of(deployment: &'a DeploymentValue) -> Self {
+        let resources = deployment.resources.iter();
+        Resources(resources.map(|file| ((&file.resource_name, checksum(&file.resource)), file)).collect())
+    }
+
+    pub fn find(&self, name: &'a Text, checksum: &Arc<[u8]>) -> Option<&'a DeploymentResource> {
+        self.0.get(&(name, checksum.clone())).copied()
+    }
 }
 
 /// BPMN process id and version tag.

@@ -8,7 +8,7 @@ use protocol::{
     DeploymentValue, Key, Payload, Rejection, Text,
 };
 
-use super::checksum;
+use super::{Resources, checksum};
 use crate::execution::Execution;
 use crate::name::{start_of, too_long};
 use crate::state::LatestVersion;
@@ -152,9 +152,10 @@ pub(super) fn version(
 
 /// The new graphs, each followed by its decisions.
 pub(super) fn emit(execution: &mut Execution<'_>, deployment: &DeploymentValue) {
+    let resources = Resources::of(deployment);
     for metadata in deployment.decision_requirements_metadata.iter().filter(|metadata| !metadata.duplicate) {
         let key = metadata.decision_requirements_key;
-        let resource = deployment.resources.iter().find(|resource| resource.resource_name == metadata.resource_name);
+        let resource = resources.find(&metadata.resource_name, &metadata.checksum);
         let Some(resource) = resource else { continue };
         let value = DecisionRequirementsValue { metadata: metadata.clone(), resource: resource.resource.clone() };
         let created = Payload::DecisionRequirements(DecisionRequirementsIntent::Created, Box::new(value));

@@ -9,7 +9,7 @@ use protocol::{
     ResourceMetadata, ResourceValue, Text,
 };
 
-use super::checksum;
+use super::{Resources, checksum};
 use crate::execution::Execution;
 use crate::name::{start_of, too_long};
 use crate::state::LatestVersion;
@@ -198,14 +198,14 @@ fn new_version(execution: &mut Execution<'_>, deployed: &mut DeploymentValue, do
 /// The new forms and resources in the order of their keys, which is that of the files.
 pub(super) fn emit(execution: &mut Execution<'_>, deployment: &DeploymentValue) {
     let mut created: Vec<(Key, Payload)> = Vec::new();
-    let file = |name: &Text| deployment.resources.iter().find(|resource| resource.resource_name == *name);
+    let resources = Resources::of(deployment);
     for metadata in deployment.form_metadata.iter().filter(|metadata| !metadata.duplicate) {
-        let Some(file) = file(&metadata.resource_name) else { continue };
+        let Some(file) = resources.find(&metadata.resource_name, &metadata.checksum) else { continue };
         let value = FormValue { metadata: metadata.clone(), resource: file.resource.clone() };
         created.push((metadata.form_key, Payload::Form(FormIntent::Created, Box::new(value))));
     }
     for metadata in deployment.resource_metadata.iter().filter(|metadata| !metadata.duplicate) {
-        let Some(file) = file(&metadata.resource_name) else { continue };
+        let Some(file) = resources.find(&metadata.resource_name, &metadata.checksum) else { continue };
         let resource_prop = String::from_utf8_lossy(&file.resource).as_ref().into();
         let value = ResourceValue { metadata: metadata.clone(), resource_prop };
         created.push((metadata.resource_key, Payload::Resource(ResourceIntent::Created, Box::new(value))));
