@@ -482,6 +482,7 @@ const OF_INSTANCES: &[&str] = &[
     "loop_outputs",
     "message_subscriptions",
     "waiting_subscriptions",
+    "busy_subscriptions",
     "process_message_subscriptions",
     "message_locks",
     "message_lock_keys",

@@ -62,18 +62,21 @@ pub(crate) fn check_distributions(execution: &Execution<'_>) -> Result<(), Rejec
 
 /// Checks that a partition takes what is sent to it: commands that start something there wait while many are not acknowledged.
 pub(crate) fn check_outbox(execution: &Execution<'_>, partition: PartitionId) -> Result<(), String> {
-    let tables = &execution.state.tables;
-    // Sequences have no gap.
-    let Some((first, _)) = tables.outbox.first(&partition.0) else { return Ok(()) };
-    let last = tables.outbox_sequences.get(&partition.0).map_or(first, |sequence| *sequence);
-    let (waiting, waiting_max) = (last.saturating_sub(first) + 1, execution.limits.outbox_commands_max);
-    if waiting < waiting_max {
-        return Ok(());
-    }
+    let Some(waiting) = full_outbox(execution, partition) else { return Ok(()) };
     Err(format!(
         "Expected partition {partition} to acknowledge what it is sent, but {waiting} commands for it wait. Look at the health of \
          that partition, and resolve the incident when it is back."
     ))
+}
+
+/// How many commands wait for a partition, if they are too many to start something there.
+pub(crate) fn full_outbox(execution: &Execution<'_>, partition: PartitionId) -> Option<u64> {
+    let tables = &execution.state.tables;
+    // Sequences have no gap.
+    let (first, _) = tables.outbox.first(&partition.0)?;
+    let last = tables.outbox_sequences.get(&partition.0).map_or(first, |sequence| *sequence);
+    let waiting = last.saturating_sub(first) + 1;
+    (waiting >= execution.limits.outbox_commands_max).then_some(waiting)
 }
 
 /// Sends a command to another partition, where it arrives once and in order; to this one, as a step of its own that follows

@@ -104,6 +104,9 @@ state::tables! {
         pub waiting_subscriptions: state::Queue<(MessageAddress, Arc<str>), i64, ()> = 37,
         /// How many of them there are, by (address, BPMN process id).
         pub waiting_processes: state::Table<(MessageAddress, Arc<str>), u32> = 38,
+        /// Of waits that nothing interrupts and that are being correlated: they take messages meanwhile that are not kept. By
+        /// (address, BPMN process id, element instance).
+        pub busy_subscriptions: state::Table<(MessageAddress, Arc<str>, i64), ()> = 46,
         /// Waits for messages, where the element instances live, by (element instance, message name).
         pub process_message_subscriptions: state::Table<(i64, Arc<str>), ProcessMessageSubscriptionRow> = 39,
         /// Waits of start events, by (definition, message name).

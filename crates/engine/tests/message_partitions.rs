@@ -303,8 +303,10 @@ struct Ledger {
     messages: BTreeMap<Key, (String, i64)>,
     /// Where messages went: message and process.
     taken: BTreeSet<(Key, String)>,
-    /// Subscriptions: where, of which process, and whether a message is on its way.
-    waiting: BTreeMap<(Key, String), (String, String, bool)>,
+    /// Messages that are not kept.
+    passing: BTreeSet<Key>,
+    /// Subscriptions: where, of which process, and how many messages are on their way.
+    waiting: BTreeMap<(Key, String), (String, String, u32)>,
     /// How often a message arrived at an instance of a process.
     arrivals: BTreeMap<(Key, String), usize>,
     /// Living instances that messages with a correlation key started.
@@ -325,6 +327,9 @@ impl Ledger {
             Payload::Message(MessageIntent::Published, value) => {
                 let place = format!("{} {}", value.name, value.correlation_key);
                 self.messages.insert(record.key, (place, value.deadline));
+                if value.time_to_live <= 0 {
+                    self.passing.insert(record.key);
+                }
             }
             Payload::Message(MessageIntent::Expired, _) => {
                 self.messages.remove(&record.key);
@@ -355,18 +360,22 @@ impl Ledger {
         let place = format!("{} {}", value.message_name, value.correlation_key);
         match intent {
             MessageSubscriptionIntent::Created => {
-                self.waiting.insert(entry, (place, process, false));
+                self.waiting.insert(entry, (place, process, 0));
             }
             MessageSubscriptionIntent::Correlating => {
                 assert!(self.taken.insert((value.message_key, process.clone())), "it goes to a process once");
-                let before = self.waiting.insert(entry, (place, process, true));
-                assert!(before.is_some_and(|(_, _, is_correlating)| !is_correlating), "one message at a time");
+                let is_passing = self.passing.contains(&value.message_key) && !value.interrupting;
+                let under_way = self.waiting.get_mut(&entry).map(|(_, _, under_way)| under_way).expect("it waits");
+                assert!(*under_way == 0 || is_passing, "one message at a time, but for those that are not kept");
+                *under_way += 1;
             }
             MessageSubscriptionIntent::Correlated if value.interrupting => {
                 self.waiting.remove(&entry);
             }
             MessageSubscriptionIntent::Correlated => {
-                self.waiting.insert(entry, (place, process, false));
+                if let Some((_, _, under_way)) = self.waiting.get_mut(&entry) {
+                    *under_way = under_way.saturating_sub(1);
+                }
             }
             MessageSubscriptionIntent::Rejected => {
                 self.taken.remove(&(value.message_key, process));
@@ -384,8 +393,8 @@ impl Ledger {
         for (arrival, count) in &self.arrivals {
             assert_eq!(*count, 1, "{arrival:?}: a message arrives at a process once");
         }
-        for (subscription, (place, process, is_correlating)) in &self.waiting {
-            assert!(!is_correlating, "{subscription:?}: nothing is on its way");
+        for (subscription, (place, process, under_way)) in &self.waiting {
+            assert_eq!(*under_way, 0, "{subscription:?}: nothing is on its way");
             for (message, (at, deadline)) in &self.messages {
                 let fits = at == place && *deadline > now && !self.taken.contains(&(*message, process.clone()));
                 assert!(!fits, "{subscription:?} of {process} waits for {message}, which is there");
@@ -493,4 +502,62 @@ fn a_message_on_its_way_during_a_migration_names_the_definition_of_the_process_t
         cluster.check();
         check_nothing_stays(&mut cluster);
     }
+}
+
+/// Processes that take a message again and again while a task goes on.
+fn never_interrupted() -> [String; 2] {
+    let boundary = ProcessBuilder::new("boundary").start("s").service_task("t", "work").end("e");
+    let boundary = boundary.boundary("b", "t", Event::Message("m", "=key")).non_interrupting().end("eb");
+    let within = ProcessBuilder::new("within").start("s").service_task("t", "work").end("e");
+    let within = within.event_sub_process("sub").start_event("b", Event::Message("m", "=key")).non_interrupting();
+    [boundary.to_xml(), within.end("eb").end_sub_process().to_xml()]
+}
+
+#[test]
+fn messages_that_are_not_kept_all_reach_who_waits_again_wherever_it_lives() {
+    for partition in [1, 2] {
+        let mut cluster = Cluster::new(2);
+        never_interrupted().iter().for_each(|process| cluster.deploy(process));
+        let instances = ["boundary", "within"].map(|id| cluster.create(partition, id, KEY_A));
+        cluster.settle();
+        // One that is kept takes its turn between them.
+        let mut messages = Vec::new();
+        for number in 0..13 {
+            let message = Message::new("m", "a");
+            let message = if number == 6 { message.kept(60_000) } else { message };
+            messages.push(cluster.publish(&message).expect("published"));
+        }
+        cluster.settle();
+        let mut taken = correlated(&cluster);
+        taken.sort_unstable();
+        let mut expected: Vec<(Key, Key)> =
+            messages.iter().flat_map(|message| instances.map(|instance| (*message, instance))).collect();
+        expected.sort_unstable();
+        assert_eq!(taken, expected, "with instances on partition {partition}");
+        let subscriptions = |intent| cluster.count("MESSAGE_SUBSCRIPTION", intent);
+        assert_eq!([subscriptions("CORRELATING"), subscriptions("CORRELATED")], [26, 26]);
+        cluster.advance(60_000);
+        cluster.complete_jobs();
+        check_nothing_stays(&mut cluster);
+    }
+}
+
+#[test]
+fn messages_that_are_not_kept_are_refused_while_too_many_are_on_their_way() {
+    let limits = Limits { outbox_commands_max: 5, ..Limits::default() };
+    let mut cluster = Cluster::with_limits(2, limits);
+    cluster.deploy(&never_interrupted()[0]);
+    cluster.create(1, "boundary", KEY_A);
+    cluster.settle();
+    let publish = |cluster: &mut Cluster| cluster.publish(&Message::new("m", "a"));
+    let refusal = (0..6).find_map(|_| publish(&mut cluster).err()).expect("they are too many");
+    assert_eq!(refusal.rejection_type, RejectionType::InvalidState);
+    assert!(refusal.reason.contains("commands wait for that partition"), "{}", refusal.reason);
+    cluster.settle();
+    let before = correlated(&cluster).len();
+    publish(&mut cluster).expect("there is room again");
+    cluster.settle();
+    assert_eq!(correlated(&cluster).len(), before + 1);
+    cluster.complete_jobs();
+    check_nothing_stays(&mut cluster);
 }

@@ -104,18 +104,26 @@ pub(super) fn apply_subscription(
             state.counters.message_subscriptions += 1;
         }
         MessageSubscriptionIntent::Correlating => {
-            wait_no_more(state, value);
-            change(state, &entry, |row| {
-                row.value = value.clone();
-                row.is_correlating = true;
-            });
+            // It may take a message that is not kept while another one is on its way to it.
+            if !is_correlating(state, &entry) {
+                wait_no_more(state, value);
+                change(state, &entry, |row| {
+                    row.value = value.clone();
+                    row.is_correlating = true;
+                });
+                set_busy(state, value, true);
+            }
             buffer::correlated(state, value.message_key, &value.bpmn_process_id);
             change_under_way(state, value.message_key, |count| count.checked_add(1));
         }
         MessageSubscriptionIntent::Correlated if value.interrupting => remove(state, &entry),
         MessageSubscriptionIntent::Correlated => {
-            wait(state, value);
-            change(state, &entry, |row| row.is_correlating = false);
+            let row = state.tables.message_subscriptions.get(&entry);
+            if row.is_some_and(|row| row.is_correlating && row.value.message_key == value.message_key) {
+                set_busy(state, value, false);
+                wait(state, value);
+                change(state, &entry, |row| row.is_correlating = false);
+            }
         }
         MessageSubscriptionIntent::Rejected => rejected(state, &entry, value),
         MessageSubscriptionIntent::Deleted => remove(state, &entry),
@@ -137,6 +145,24 @@ fn change(state: &mut State, entry: &(i64, Arc<str>), change: impl FnOnce(&mut M
 
 fn not_subscribed(state: &mut State, (element_instance, name): &(i64, Arc<str>)) {
     broken(state, format!("element instance {element_instance} has no subscription to message '{name}'"));
+}
+
+fn is_correlating(state: &State, entry: &(i64, Arc<str>)) -> bool {
+    state.tables.message_subscriptions.get(entry).is_some_and(|row| row.is_correlating)
+}
+
+/// Notes whether a subscription takes messages that are not kept while one is on its way to it.
+fn set_busy(state: &mut State, value: &MessageSubscriptionValue, is_busy: bool) {
+    if value.interrupting {
+        return;
+    }
+    let (address, process_id) = process_at(value);
+    let entry = (address, process_id, value.element_instance_key.raw());
+    if is_busy {
+        state.tables.busy_subscriptions.insert_new(entry, ());
+    } else {
+        state.tables.busy_subscriptions.delete(&entry);
+    }
 }
 
 /// The subscription takes the next message.
@@ -161,7 +187,9 @@ fn process_at(value: &MessageSubscriptionValue) -> (MessageAddress, Arc<str>) {
 
 fn remove(state: &mut State, entry: &(i64, Arc<str>)) {
     let Some(row) = state.tables.message_subscriptions.get(entry) else { return not_subscribed(state, entry) };
-    if !row.is_correlating {
+    if row.is_correlating {
+        set_busy(state, &row.value, false);
+    } else {
         wait_no_more(state, &row.value);
     }
     state.tables.message_subscriptions.delete(entry);
@@ -181,7 +209,10 @@ fn rejected(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscript
 
 fn migrated(state: &mut State, entry: &(i64, Arc<str>), value: &MessageSubscriptionValue) {
     let Some(row) = state.tables.message_subscriptions.get(entry) else { return not_subscribed(state, entry) };
-    if !row.is_correlating {
+    if row.is_correlating {
+        set_busy(state, &row.value, false);
+        set_busy(state, value, true);
+    } else {
         wait_no_more(state, &row.value);
         wait(state, value);
     }

@@ -103,6 +103,7 @@ fn empty_messages(tables: &mut Tables) {
         message_correlations,
         message_subscriptions,
         waiting_subscriptions,
+        busy_subscriptions,
         waiting_processes,
         process_message_subscriptions,
         message_start_subscriptions,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::{
     Command, Key, MessageSubscriptionIntent, MessageSubscriptionValue, Payload, ProcessMessageSubscriptionIntent,
-    ProcessMessageSubscriptionValue, Rejection,
+    ProcessMessageSubscriptionValue, Rejection, Text,
 };
 
 use super::{buffer, correlation, send_to_instance};
@@ -71,6 +71,14 @@ pub(crate) fn correlate(execution: &mut Execution<'_>, command: &Command, value:
         if !row.value.interrupting {
             correlate_next_message(execution, row.key, &row.value);
         }
+        return Ok(());
+    }
+    if !row.value.interrupting {
+        // A message that is not kept, and went to it while another one was on its way.
+        let message_key = value.message_key;
+        let taken = MessageSubscriptionValue { message_key, variables: Text::default(), ..row.value.clone() };
+        execution.emit(row.key, Payload::MessageSubscription(MessageSubscriptionIntent::Correlated, Box::new(taken)));
+        correlation::correlated(execution, value);
         return Ok(());
     }
     correlation::correlated(execution, value);

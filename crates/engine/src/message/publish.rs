@@ -1,11 +1,15 @@
 //! MESSAGE PUBLISH.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use protocol::{
     Key, MessageIntent, MessageSubscriptionIntent, MessageSubscriptionValue, MessageValue, Payload, Rejection, Text,
 };
 
 use super::message_subscription::send_correlate;
 use super::{is_here, start_event};
+use crate::distribution::full_outbox;
 use crate::execution::{Execution, Outcome};
 use crate::name::too_long;
 use crate::state::{MessageAddress, message_address};
@@ -66,6 +70,7 @@ pub(super) fn check(
     }
     document::split(&value.variables, bytes_max)?;
     check_receivers(execution, value, address)?;
+    check_busy(execution, what, value, address)?;
     let id = (address.clone(), value.message_id.shared().clone());
     if !value.message_id.is_empty() && execution.state.tables.message_ids.contains(&id) {
         return Err(Rejection::already_exists(format!(
@@ -88,9 +93,10 @@ fn check_receivers(execution: &Execution<'_>, value: &MessageValue, address: &Me
     }
     let tables = &execution.state.tables;
     let waiting = tables.waiting_processes.prefix(address).map(|_| ());
+    let busy = tables.busy_subscriptions.prefix(address).take_while(|_| !is_kept(value)).map(|_| ());
     let name = (value.tenant_id.shared().clone(), value.name.shared().clone());
     let started = tables.message_started_processes.prefix(&name).map(|_| ());
-    if waiting.chain(started).nth(receivers_max).is_none() {
+    if waiting.chain(busy).chain(started).nth(receivers_max).is_none() {
         return Ok(());
     }
     Err(Rejection::invalid_argument(format!(
@@ -101,7 +107,50 @@ fn check_receivers(execution: &Execution<'_>, value: &MessageValue, address: &Me
     )))
 }
 
-/// The message goes to one waiting element instance of each process, the oldest.
+/// Many messages may be on their way to one that waits, but not without end.
+fn check_busy(
+    execution: &Execution<'_>,
+    what: &str,
+    value: &MessageValue,
+    address: &MessageAddress,
+) -> Result<(), Rejection> {
+    if is_kept(value) {
+        return Ok(());
+    }
+    let mut busy = BTreeMap::new();
+    add_busy(execution, address, &mut busy);
+    for element_instance in busy.values() {
+        let Some(partition) = Key::from_raw(*element_instance).partition() else { continue };
+        if let Some(waiting) = full_outbox(execution, partition) {
+            return Err(Rejection::invalid_state(format!(
+                "Expected to {what} message '{}' to an instance on partition {partition}, but {waiting} commands wait for that \
+                 partition; look at its health, and {what} the message again when it is back",
+                value.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether a message can wait for those that are not ready to take it.
+fn is_kept(message: &MessageValue) -> bool {
+    message.time_to_live > 0
+}
+
+/// Of each process of which nothing waits, the oldest element instance to which a message is on its way and which then waits
+/// for the next one. A message that is kept comes in its turn, and one that is not would be lost although it is waited for.
+fn add_busy(execution: &Execution<'_>, address: &MessageAddress, oldest: &mut BTreeMap<Arc<str>, i64>) {
+    let tables = &execution.state.tables;
+    let mut next = (address.clone(), Arc::from(""), i64::MIN);
+    while let Some(((of, process_id, element_instance), _)) = tables.busy_subscriptions.first_from(&next)
+        && of == *address
+    {
+        oldest.entry(process_id.clone()).or_insert(element_instance);
+        next = (of, process_id, i64::MAX);
+    }
+}
+
+/// The message goes to one element instance of each process, the oldest that waits.
 fn correlate_to_waiting(
     execution: &mut Execution<'_>,
     key: Key,
@@ -110,8 +159,13 @@ fn correlate_to_waiting(
 ) -> Vec<MessageSubscriptionValue> {
     let tables = &execution.state.tables;
     let processes = tables.waiting_processes.prefix(address).map(|(process, _)| process);
-    let oldest = processes.filter_map(|process| Some(tables.waiting_subscriptions.first(&process)?.0));
-    let mut oldest: Vec<i64> = oldest.collect();
+    let oldest = processes.filter_map(|process| Some((tables.waiting_subscriptions.first(&process)?.0, process.1)));
+    let mut oldest: BTreeMap<Arc<str>, i64> =
+        oldest.map(|(element_instance, process_id)| (process_id, element_instance)).collect();
+    if !is_kept(message) {
+        add_busy(execution, address, &mut oldest);
+    }
+    let mut oldest: Vec<i64> = oldest.into_values().collect();
     oldest.sort_unstable();
     let mut correlating = Vec::with_capacity(oldest.len());
     for element_instance in oldest {
