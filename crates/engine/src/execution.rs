@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bpmn::model::{ElementIndex, ExecutableProcess};
 use feel::Budget;
 use protocol::{
-    Command, Key, Origin, Payload, ProcessInstanceValue, Record, RecordType, Rejection, Request, StreamId, Text,
-    Timestamp, WorkIntent, WorkValue,
+    Command, ElementPath, Key, Origin, Payload, ProcessInstanceValue, Record, RecordType, Rejection, Request, StreamId,
+    Text, Timestamp, WorkIntent, WorkValue,
 };
 use state::StoreError;
 
@@ -126,19 +126,21 @@ impl Used {
 impl Execution<'_> {
     /// Makes an event true.
     pub fn emit(&mut self, key: Key, payload: Payload) {
-        self.record(key, RecordType::Event, payload);
+        let path = element_path::of(&mut self.last_path, &self.state, key, &payload);
+        self.record(key, RecordType::Event, payload, path);
+    }
+
+    /// As [`Execution::emit`], of an element that is gone: its record says the way to where it was.
+    pub fn emit_at(&mut self, key: Key, payload: Payload, path: Option<Box<ElementPath>>) {
+        self.record(key, RecordType::Event, payload, path);
     }
 
     /// Notes a refusal.
     pub fn emit_rejection(&mut self, key: Key, payload: Payload, rejection: Rejection) {
-        self.record(key, RecordType::Rejection(rejection), payload);
+        self.record(key, RecordType::Rejection(rejection), payload, None);
     }
 
-    fn record(&mut self, key: Key, record_type: RecordType, payload: Payload) {
-        let path = match record_type {
-            RecordType::Event => element_path::of(&mut self.last_path, &self.state, key, &payload),
-            RecordType::Rejection(_) => None,
-        };
+    fn record(&mut self, key: Key, record_type: RecordType, payload: Payload, path: Option<Box<ElementPath>>) {
         let path_bytes = path.as_ref().map_or(0, |path| path.len() * KEY_BYTES);
         // Made where it stays: records are large to move.
         self.output.records.push(Record {

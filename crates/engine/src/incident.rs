@@ -1,10 +1,12 @@
 //! Incidents: why an element instance cannot continue, and how it continues afterwards.
 
 use protocol::{
-    ErrorType, IncidentIntent, IncidentValue, JobIntent, JobValue, Key, Payload, ProcessInstanceValue, Rejection, Text,
+    ElementPath, ErrorType, IncidentIntent, IncidentValue, JobIntent, JobValue, Key, Payload, ProcessInstanceValue,
+    Rejection, Text,
 };
 
 use crate::element::{Step, Token};
+use crate::element_path;
 use crate::execution::{Execution, Outcome};
 use crate::job;
 use crate::job::delivery::{self, JobQueue};
@@ -72,11 +74,29 @@ pub(crate) fn cut(mut message: String, bytes_max: usize) -> String {
     message
 }
 
-/// The problem is solved, or its element is gone.
+/// The problem is solved, or its element is about to end.
 pub(crate) fn resolve(execution: &mut Execution<'_>, key: Key) {
-    if let Some(row) = execution.state.tables.incidents.get(&key.raw()) {
-        execution.emit(key, Payload::Incident(IncidentIntent::Resolved, Box::new(row.value.clone())));
+    if let Some(resolved) = resolved(execution, key) {
+        execution.emit(key, resolved);
     }
+}
+
+/// As [`resolve`], of an element that has ended: nobody finds the way to it any more, so its record says `path`.
+pub(crate) fn resolve_after_end(execution: &mut Execution<'_>, key: Key, path: Option<Box<ElementPath>>) {
+    if let Some(resolved) = resolved(execution, key) {
+        execution.emit_at(key, resolved, path);
+    }
+}
+
+fn resolved(execution: &Execution<'_>, key: Key) -> Option<Payload> {
+    let row = execution.state.tables.incidents.get(&key.raw())?;
+    Some(Payload::Incident(IncidentIntent::Resolved, Box::new(row.value.clone())))
+}
+
+/// What the record of the end of an incident says of the way to it, as long as its element is there.
+pub(crate) fn path(execution: &mut Execution<'_>, key: Key) -> Option<Box<ElementPath>> {
+    let resolved = resolved(execution, key)?;
+    element_path::of(&mut execution.last_path, &execution.state, key, &resolved)
 }
 
 /// INCIDENT RESOLVE: the failed step is taken again, or the job handed out again.

@@ -11,6 +11,7 @@ use super::{
 use crate::compensation;
 use crate::event;
 use crate::execution::{Execution, Outcome};
+use crate::incident;
 use crate::message;
 use crate::state::{ElementInstance, Lifecycle};
 use crate::user_task;
@@ -186,9 +187,10 @@ fn finish_one(execution: &mut Execution<'_>, ending: &Ending) -> Outcome<Option<
         let pending = event::find_boundary_trigger(&execution.state, &token)?;
         Some((token, pending))
     });
+    let path = resolves_after_end(ending).then(|| incident::path(execution, ending.instance.incident)).flatten();
     ending.transition(execution, ProcessInstanceIntent::ElementTerminated);
-    if resolves_after_end(ending) {
-        resolve_incident(execution, &ending.instance);
+    if resolves_after_end(ending) && ending.instance.incident.is_some() {
+        incident::resolve_after_end(execution, ending.instance.incident, path);
     }
     if let Some((token, pending)) = boundary_event {
         event::activate(execution, &token, scope, &pending);
@@ -239,7 +241,7 @@ pub(crate) fn cancel_job(execution: &mut Execution<'_>, instance: &ElementInstan
     let Some(job) = execution.state.job(instance.job) else { return };
     execution.emit(instance.job, Payload::Job(JobIntent::Canceled, job.value.clone()));
     if job.incident.is_some() {
-        crate::incident::resolve(execution, job.incident);
+        incident::resolve(execution, job.incident);
     }
 }
 
@@ -257,6 +259,6 @@ fn resolves_after_end(ending: &Ending) -> bool {
 
 pub(super) fn resolve_incident(execution: &mut Execution<'_>, instance: &ElementInstance) {
     if instance.incident.is_some() {
-        crate::incident::resolve(execution, instance.incident);
+        incident::resolve(execution, instance.incident);
     }
 }

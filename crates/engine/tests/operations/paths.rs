@@ -58,3 +58,27 @@ fn paths_lead_through_scopes_and_calls() {
     let activated = |payload: &Payload| matches!(payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementActivated, value) if value.element_id == *"zeta");
     assert_eq!(path_of(&activated), None, "the reference says it once");
 }
+
+#[test]
+fn the_end_of_an_incident_says_where_it_was_although_its_element_ended_before() {
+    let mut partition = Partition::new();
+    let child = ProcessBuilder::new("child").start("s").sub_process("scope").start("t");
+    let child = child.signal_throw("throw", "=missing").end("u").end_sub_process().end("e");
+    deploy(&mut partition, &child);
+    deploy(&mut partition, &ProcessBuilder::new("parent").start("s").call_activity("call", "child").end("e"));
+    let instance = start(&mut partition, "parent", "");
+    let cancel = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, ProcessInstanceValue::default().into());
+    partition.submit(instance, cancel);
+    let place = |intent: IncidentIntent| {
+        let is_meant = |record: &&Record| matches!(&record.payload, Payload::Incident(of, _) if *of == intent);
+        partition.records.iter().find(is_meant).expect("it happened")
+    };
+    let (created, resolved) = (place(IncidentIntent::Created), place(IncidentIntent::Resolved));
+    let path = created.path.as_deref().map(|path| described(&partition, path).0);
+    let names = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
+    assert_eq!(path, Some(vec![names(&["parent", "call"]), names(&["child", "scope", "throw"])]));
+    assert_eq!(resolved.path, created.path);
+    let ended = |payload: &Payload| matches!(payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementTerminated, value) if value.element_id == *"throw");
+    let end = partition.records.iter().find(|record| ended(&record.payload)).expect("it ended");
+    assert!(end.number < resolved.number, "in the order of the reference");
+}
