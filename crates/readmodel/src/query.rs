@@ -3,6 +3,7 @@
 mod audit;
 mod collected;
 mod condition;
+mod counted;
 mod cursor;
 mod entities;
 mod entity;

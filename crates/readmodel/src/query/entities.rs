@@ -477,7 +477,7 @@ pub static SEQUENCE_FLOWS: Entity = Entity {
     ],
 };
 
-/// What element instances wait for now. A job waits for its worker until it ends, and a user task for people; messages, timers,
+/// What element instances wait for now, and processes for their own listeners. A job waits for its worker until it ends, and a user task for people; messages, timers,
 /// conditions and signals are those of catch events, receive tasks and event-based gateways, not those that may interrupt something.
 pub static WAIT_STATES: Entity = Entity {
     name: "wait state",
@@ -501,10 +501,13 @@ pub static WAIT_STATES: Entity = Entity {
            UNION ALL SELECT u.key, u.element_instance_key, 5, NULL, CAST(json_object('waitStateType', 'USER_TASK', \
            'taskKey', CAST(u.key AS TEXT), 'dueDate', instant_text(u.due_date)) AS TEXT), u.process_instance_key \
            FROM user_task u WHERE u.state IN (1, 2, 3, 4)) r \
-           JOIN element_instance i ON i.key = r.element_instance_key AND i.state = 0 \
-           JOIN element e ON e.id = i.element AND (r.target IS NULL OR r.target = e.element_id OR e.type = 16) \
-           LEFT JOIN process_definition d ON d.key = e.process_definition_key \
-           LEFT JOIN process_instance p ON p.key = i.process_instance_key",
+           LEFT JOIN element_instance i ON i.key = r.element_instance_key \
+           LEFT JOIN process_instance p ON p.key = r.process_instance_key \
+           JOIN element e ON e.id = CASE WHEN i.key IS NOT NULL THEN i.element \
+           WHEN r.element_instance_key = r.process_instance_key THEN (SELECT min(o.id) FROM element o \
+           WHERE o.process_definition_key = p.process_definition_key AND o.type = 1) END \
+           AND COALESCE(i.state, p.state) = 0 AND (r.target IS NULL OR r.target = e.element_id OR e.type = 16) \
+           LEFT JOIN process_definition d ON d.key = e.process_definition_key",
     key: "r.key",
     key_field: "elementInstanceKey",
     scope: Scope::Every,

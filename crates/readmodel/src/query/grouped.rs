@@ -143,7 +143,7 @@ impl Readers {
     pub fn waiting_counts(&mut self, partition: PartitionId, instance: i64) -> Result<BTreeMap<String, i64>, Failure> {
         self.read(partition, |database| {
             let select = format!(
-                "SELECT e.element_id, count(DISTINCT i.key) FROM {} WHERE r.process_instance_key = ? GROUP BY e.element_id",
+                "SELECT e.element_id, count(DISTINCT r.element_instance_key) FROM {} WHERE r.process_instance_key = ? GROUP BY e.element_id",
                 database.dialect().words(WAIT_STATES.from)
             );
             let counts = database.all(&select, &[instance.into()], |row| Ok((row.get(0)?, row.get(1)?)))?;

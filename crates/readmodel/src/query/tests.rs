@@ -311,7 +311,9 @@ const WAITING: &str = "
         (37, 100, 120, 2, 3, NULL, '[]', '[]', 1, NULL, NULL, -62135596800000, NULL, NULL, 50, '{}');
     INSERT INTO job(key, process_instance_key, element_instance_key, element, type, worker, state, kind, retries,
         has_failed_with_retries_left, last_update_time, custom_headers)
-        VALUES (30, 100, 120, 2, 'work', '', 2, 0, 1, 1, 1, '{}'), (31, 100, 111, 2, 'work', '', 1, 0, 1, 0, 1, '{}');";
+        VALUES (30, 100, 120, 2, 'work', '', 2, 0, 1, 1, 1, '{}'), (31, 100, 111, 2, 'work', '', 1, 0, 1, 0, 1, '{}'),
+        (32, 100, 100, 1, 'listen', '', 0, 1, 3, 0, 1, '{}'), (39, 100, 999, 2, 'work', '', 0, 0, 1, 0, 1, '{}');
+    INSERT INTO message_subscription VALUES (40, 0, 7, 'p', 100, 100, 'start of an event sub-process', 'm', 'c', 0, 1, 't');";
 
 #[test]
 fn an_element_waits_for_its_own_events_and_not_for_those_at_its_border() {
@@ -327,6 +329,8 @@ fn an_element_waits_for_its_own_events_and_not_for_those_at_its_border() {
     let timer = |due: i64, repetitions: i32| serde_json::json!({"waitStateType": "TIMER", "dueDate": due, "repetitions": repetitions});
     let job = serde_json::json!({"waitStateType": "JOB", "jobKey": "30", "jobType": "work", "jobKind": "BPMN_ELEMENT",
         "listenerEventType": null, "retries": 1});
+    let listener = serde_json::json!({"waitStateType": "JOB", "jobKey": "32", "jobType": "listen",
+        "jobKind": "EXECUTION_LISTENER", "listenerEventType": null, "retries": 3});
     let condition = serde_json::json!({"waitStateType": "CONDITION", "expression": "= x > 1", "events": ["create"]});
     let signal = serde_json::json!({"waitStateType": "SIGNAL", "signalName": "s"});
     let person = |key: &str, due: Option<&str>| serde_json::json!({"waitStateType": "USER_TASK", "taskKey": key, "dueDate": due});
@@ -341,6 +345,8 @@ fn an_element_waits_for_its_own_events_and_not_for_those_at_its_border() {
             of("131", "e", "INTERMEDIATE_CATCH_EVENT", condition),
             of("130", "e", "INTERMEDIATE_CATCH_EVENT", signal),
             of("120", "task", "SERVICE_TASK", job),
+            // The process itself waits for its own listener, and not for what may begin an event sub-process in it.
+            of("100", "p", "PROCESS", listener),
             of("120", "task", "SERVICE_TASK", person("33", Some("2023-11-14T22:13:20.120Z"))),
             // No date has a name for that year.
             of("120", "task", "SERVICE_TASK", person("35", None)),
@@ -354,7 +360,7 @@ fn an_element_waits_for_its_own_events_and_not_for_those_at_its_border() {
     for (_opened, mut readers) in filled {
         let counts = readers.waiting_counts(PARTITION, 100).expect("counts");
         let counts: Vec<_> = counts.iter().map(|(id, count)| (id.as_str(), *count)).collect();
-        assert_eq!(counts, [("e", 2), ("gateway", 1), ("task", 1)]);
+        assert_eq!(counts, [("e", 2), ("gateway", 1), ("p", 1), ("task", 1)]);
     }
 }
 
@@ -480,11 +486,12 @@ fn what_is_of_an_element_instance_is_looked_for_in_its_process_instance() {
     let number = Value::Integer;
     for (entity, key, total) in [
         (&JOBS, 120, 1),
-        (&JOBS, 100, 1),
+        (&JOBS, 100, 2),
         (&INCIDENTS, 210, 1),
         (&USER_TASKS, 120, 5),
         (&MESSAGE_SUBSCRIPTIONS, 111, 1),
         (&WAIT_STATES, 132, 2),
+        (&WAIT_STATES, 100, 2),
         (&WAIT_STATES, 999, 0),
     ] {
         let search = Search::new(entity, of(entity, Test::Equal(number(key))));
@@ -494,7 +501,7 @@ fn what_is_of_an_element_instance_is_looked_for_in_its_process_instance() {
         assert_eq!(same(&mut filled, &others).total + total, all, "{} not of {key}", entity.name);
     }
     let both = Search::new(&JOBS, of(&JOBS, Test::In(vec![number(100), number(120), number(999)])));
-    assert_eq!(same(&mut filled, &both).total, 2);
+    assert_eq!(same(&mut filled, &both).total, 4);
 
     let database = &filled[0].0.store.database;
     for entity in entities {
