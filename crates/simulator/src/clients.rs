@@ -104,6 +104,8 @@ impl Clients {
             (model::CROWD, model::crowd()),
             (model::UNDONE, model::undone()),
             (model::LISTENING, model::listening()),
+            (model::REPEATING, model::repeating()),
+            (model::TROUBLED, model::troubled()),
             (model::ADVISED, model::advised()),
             (model::WATCHING, model::watching()),
             (model::HEARD, model::heard()),

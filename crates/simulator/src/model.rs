@@ -172,13 +172,55 @@ pub fn crowd() -> String {
     let mut builder = ProcessBuilder::new(CROWD).start("start").sub_process("around").start("start-within");
     builder = builder.parallel_gateway("fork");
     for number in 0..CROWD_TASKS {
-        let (task, timer) = (format!("task-{number}"), format!("timer-{number}"));
+        let (task, timer) = (format!("task-{number}"), format!("{CYCLE_OF}9-{number}"));
         builder = builder.move_to("fork").service_task(&task, "nobody").end(&format!("end-{number}"));
         builder = builder.boundary(&timer, &task, Event::Cycle("R9/PT0.15S")).non_interrupting();
         builder = builder.end(&format!("end-of-{timer}"));
     }
     let builder = builder.end_sub_process().move_to("around").boundary("over", "around", Event::Duration("PT1S"));
     builder.end("end-of-time").move_to("around").end("end").to_xml()
+}
+
+/// A process that repeats things: a loop, one item after the other, while a timer comes again and again, and so do messages.
+pub const REPEATING: &str = "repeating";
+/// What the ids of loops begin with whose items are the same in each instance; the number of items is behind it.
+const LOOP_OF: &str = "loop-of-";
+/// What the ids of events begin with that come several times; how often is behind it.
+const CYCLE_OF: &str = "cycle-of-";
+
+/// Its only version.
+pub fn repeating() -> String {
+    let (each, again) = (format!("{LOOP_OF}4"), format!("{CYCLE_OF}3"));
+    let builder = ProcessBuilder::new(REPEATING).start("start").sub_process("around").start("start-within");
+    let builder = builder.sub_process(&each).sequential_multi_instance("=[1,2,3,4]", "item");
+    let builder = builder.output_collection("results", "=item * 2").start("start-of-each");
+    let builder = builder.catch_event("pause", Event::Duration("PT0.5S")).end("end-of-each").end_sub_process();
+    let builder = builder.move_to(&each).end("end-within").end_sub_process();
+    let builder = builder.move_to("around").boundary(&again, "around", Event::Cycle("R3/PT0.4S")).non_interrupting();
+    let builder = builder.end("end-of-cycle").move_to("around");
+    let builder = builder.boundary("told", "around", Event::Message(MESSAGE, "=key")).non_interrupting();
+    builder.end("end-of-told").move_to("around").end("end").to_xml()
+}
+
+/// A process in which an incident ends together with the scope around it.
+pub const TROUBLED: &str = "troubled";
+
+/// Its only version: nobody can name the signal.
+pub fn troubled() -> String {
+    let builder = ProcessBuilder::new(TROUBLED).start("start").sub_process("around").start("start-within");
+    let builder = builder.signal_throw("trouble", "=missing").end("end-within").end_sub_process();
+    let builder = builder.move_to("around").boundary("over", "around", Event::Duration("PT1S")).end("end-of-time");
+    builder.move_to("around").end("end").to_xml()
+}
+
+/// How many items a loop has, if they are the same in each instance.
+pub fn turns_of_loop(id: &str) -> Option<u32> {
+    id.strip_prefix(LOOP_OF)?.split('-').next()?.parse().ok()
+}
+
+/// How often a timer comes, if it comes several times.
+pub fn turns_of_cycle(id: &str) -> Option<i32> {
+    id.strip_prefix(CYCLE_OF)?.split('-').next()?.parse().ok()
 }
 
 /// A process in which several tasks are done and then undone.
@@ -408,12 +450,20 @@ impl Writer<'_> {
     }
 
     fn boundary(&mut self, activity: &str, event: Event<'static>, is_interrupting: bool) {
-        let (boundary, task, end) = (self.id("boundary"), self.listened("task"), self.id("end"));
+        let (boundary, task, end) = (self.id_of_event("boundary", &event), self.listened("task"), self.id("end"));
         self.add(|builder| {
             let builder = builder.boundary(&boundary, activity, event);
             let builder = if is_interrupting { builder } else { builder.non_interrupting() };
             listen(builder.service_task(&task, JOB_TYPE), &task).end(&end).move_to(activity)
         });
+    }
+
+    /// The id of an event says how often it comes.
+    fn id_of_event(&mut self, kind: &str, event: &Event<'_>) -> String {
+        match event {
+            Event::Cycle(_) => self.id(&format!("{CYCLE_OF}2")),
+            _ => self.id(kind),
+        }
     }
 
     fn sub_process(&mut self, depth: usize) {
@@ -431,9 +481,9 @@ impl Writer<'_> {
             _ => builder.end(&end),
         });
         if self.chance.one_in(3) {
-            let (sub, start, task, end) =
-                (self.listened("event-sub"), self.id("start"), self.id("task"), self.id("end"));
+            let (sub, task, end) = (self.listened("event-sub"), self.id("task"), self.id("end"));
             let (event, is_interrupting) = self.event();
+            let start = self.id_of_event("start", &event);
             self.add(|builder| {
                 let builder = listen(builder.event_sub_process(&sub), &sub).start_event(&start, event);
                 let builder = if is_interrupting { builder } else { builder.non_interrupting() };

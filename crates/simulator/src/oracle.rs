@@ -20,6 +20,8 @@ mod leaders;
 mod listeners;
 mod lives;
 mod once;
+mod reached;
+mod repeated;
 mod replicas;
 mod searched;
 mod signals;
@@ -73,6 +75,8 @@ pub struct Oracles {
     user_tasks: user_tasks::UserTasks,
     variables: variables::Variables,
     once: once::Once,
+    reached: reached::Reached,
+    repeated: repeated::Repeated,
     keys: keys::Keys,
     trace: trace::Trace,
     /// Whether faults still happen.
@@ -104,6 +108,8 @@ impl Oracles {
             user_tasks: user_tasks::UserTasks::default(),
             variables: variables::Variables::default(),
             once: once::Once::default(),
+            reached: reached::Reached::default(),
+            repeated: repeated::Repeated::default(),
             keys: keys::Keys::new(partitions),
             trace: trace::Trace::default(),
             faults: true,
@@ -121,6 +127,8 @@ impl Oracles {
             tracing::trace!(target: "record", partition = %applied.partition, index = applied.index, ?record);
             self.keys.record(applied.partition, record, applied.now);
             self.once.record(record);
+            self.reached.record(applied.partition, record);
+            self.repeated.record(record, applied.now);
             self.due.record(record);
             self.exported.record(applied.partition, record);
             self.jobs.record(applied.partition, applied.index, record);
@@ -138,6 +146,7 @@ impl Oracles {
         }
         self.conditions.check(applied.partition, applied.engine, &self.variables);
         self.listeners.check();
+        self.repeated.check(applied.now, self.faults);
         self.compare_counts(applied.partition, applied.engine);
         self.signals.check(applied.partition, applied.engine);
         self.ad_hoc.check(applied.partition, applied.engine);

@@ -58,6 +58,17 @@ pub fn found(model: &ReadModel, partition: PartitionId) -> Rows {
     receiver.recv().expect("searches come to an end")
 }
 
+/// The counters of a partition that are not what its rows say.
+pub fn wrong_counts(model: &ReadModel, partition: PartitionId) -> Vec<String> {
+    let (sender, receiver) = mpsc::channel();
+    let look = move |readers: &mut Readers| {
+        let wrong = (0..ATTEMPTS_MAX).find_map(|_| readers.wrong_counts(partition).ok());
+        sender.send(wrong.expect("the counters can be read")).expect("somebody waits");
+    };
+    model.search(look).expect("nobody else searches");
+    receiver.recv().expect("searches come to an end")
+}
+
 /// The sequence flows of some of the instances that are found. Flows have no keys of their own, so they are searched by instance,
 /// which takes long for all of them.
 fn flows(readers: &mut Readers, partition: PartitionId, rows: &Rows) -> Rows {

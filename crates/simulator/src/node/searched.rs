@@ -32,6 +32,8 @@ pub struct Shown {
     pub remark: Option<String>,
     /// Everything that is found, if it was looked at.
     pub rows: Option<Rows>,
+    /// Counters that are kept and not what the rows say, if it was looked at.
+    pub wrong_counts: Vec<String>,
 }
 
 #[derive(Default)]
@@ -58,7 +60,10 @@ impl Consumer {
     fn show(&self, place: RecordPlace, looks: bool) {
         let remark = self.controllers.as_ref().and_then(|(_, own)| own.remark());
         let rows = looks.then(|| rows::found(&self.model, self.partition));
-        self.told.lock().shown.push(Shown { partition: self.partition, place, remark, rows });
+        // After a loss, counters of what has ended are kept without its rows.
+        let counts = looks && remark.is_none();
+        let wrong_counts = if counts { rows::wrong_counts(&self.model, self.partition) } else { Vec::new() };
+        self.told.lock().shown.push(Shown { partition: self.partition, place, remark, rows, wrong_counts });
     }
 }
 

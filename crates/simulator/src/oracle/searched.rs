@@ -1,4 +1,5 @@
-//! Searched: what searches find on a node is what the records say, wherever the node crashed and whatever was lost. A read
+//! Searched: what searches find on a node is what the records say, wherever the node crashed and whatever was lost. Every counter
+//! that is kept is what the rows say; an instance has an incident if one is open in it, or in what is inside of it or called. A read
 //! model that was lost, or lacks records that are gone, has all of what lives, as the records say it, and nothing that is not
 //! true; and it says that something may be missing, and only then. Otherwise people would decide by what is not so.
 
@@ -25,6 +26,12 @@ impl Searched {
         let partition = shown.partition;
         self.reached.insert((node, partition), shown.place.number);
         let Some(found) = &shown.rows else { return };
+        assert!(
+            shown.wrong_counts.is_empty(),
+            "up to record {} of {partition}, node {node} counts wrongly: {:#?}",
+            shown.place.number,
+            shown.wrong_counts
+        );
         let number = usize::try_from(shown.place.number).expect("few records");
         let directory = rows::scratch();
         let mut expected = rows::folded(&records[..number], partition, directory.path());
