@@ -4,6 +4,7 @@ mod advice;
 mod describe;
 mod history;
 mod instance;
+mod joins;
 mod list;
 mod question;
 mod rest;

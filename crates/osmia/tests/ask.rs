@@ -271,6 +271,33 @@ async fn lists_have_an_end_and_an_incident_says_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_waits_at_no_element_is_described_too() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &[]);
+    let mut client = server.client().await;
+    let model = r#"<definitions xmlns="http://www.omg.org/spec/BPMN/20100524/MODEL"
+        xmlns:zeebe="http://camunda.org/schema/zeebe/1.0" targetNamespace="x">
+        <process id="p" isExecutable="true"><startEvent id="s"/><sequenceFlow id="f" sourceRef="s" targetRef="split"/>
+        <parallelGateway id="split"/><sequenceFlow id="fa" sourceRef="split" targetRef="a"/><manualTask id="a"/>
+        <sequenceFlow id="fb" sourceRef="split" targetRef="b"/><serviceTask id="b"><extensionElements>
+        <zeebe:taskDefinition type="b"/></extensionElements></serviceTask>
+        <sequenceFlow id="ga" sourceRef="a" targetRef="join"/><sequenceFlow id="gb" sourceRef="b" targetRef="join"/>
+        <parallelGateway id="join"/></process>
+        <process id="heard" isExecutable="true"><extensionElements><zeebe:executionListeners>
+        <zeebe:executionListener eventType="end" type="hear"/></zeebe:executionListeners></extensionElements>
+        <startEvent id="begin"/></process></definitions>"#;
+    deploy(&mut client, Resource { name: "p.bpmn".into(), content: model.into() }).await;
+    for (process, wait) in [
+        ("p", "a token waits at the join join: it came by ga, and none came by gb"),
+        ("heard", "of type hear, which has 3 retries"),
+    ] {
+        let created = client.create_process_instance(creation(process, "{}")).await.unwrap().into_inner();
+        let (described, _) = told(&server, &["describe", &created.process_instance_key.to_string()]);
+        assert!(described.contains(wait), "{described}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn mistakes_and_nodes_that_cannot_answer_are_told() {
     let data = tempfile::tempdir().unwrap();
     let server = Server::start(data.path(), &[]);

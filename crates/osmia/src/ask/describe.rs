@@ -56,7 +56,10 @@ impl Question for Describe {
             "process instance" => {
                 let instance = Instance::load(rest, found)?;
                 lines.extend(instance.lines(0));
-                json["elements"] = instance.json()["elements"].take();
+                let mut told = instance.json();
+                for name in ["elements", "waitsFor", "waitingAtJoins"] {
+                    json[name] = told[name].take();
+                }
             }
             "element instance" => {
                 let of = json!({ "elementInstanceKey": self.key.to_string() });

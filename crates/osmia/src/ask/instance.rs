@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Value, json};
 
 use super::advice::advice;
+use super::joins::{self, Join};
 use super::rest::{Rest, text};
 use super::table::plain;
 use super::time::passed;
@@ -32,6 +33,10 @@ pub(super) struct Instance {
     pub elements: Vec<Element>,
     /// Whether there are more elements than these.
     pub has_more: bool,
+    /// Where tokens wait for others.
+    pub joins: Vec<Join>,
+    /// What the process itself waits for, in sentences.
+    pub own_waits: Vec<String>,
     /// Incidents of elements that are not among these.
     pub other_incidents: Vec<Value>,
     /// Whether there are more incidents than these.
@@ -74,11 +79,14 @@ impl Instance {
         let active = json!({ "processInstanceKey": value["processInstanceKey"], "state": "ACTIVE" });
         let (elements, has_more) = elements(rest, &of, &active)?;
         let scopes = scopes(rest, &elements)?;
+        let joins = joins::find(rest, &value, &elements)?;
         let (incidents, has_more_incidents) = rest.all("incidents", &active, INCIDENTS_MAX)?;
         let mut incidents = by_element(incidents);
         let mut waits = by_element(rest.all("element-instances/wait-states", &of, ELEMENTS_MAX)?.0);
         let created = json!({ "processInstanceKey": value["processInstanceKey"], "state": "CREATED" });
         let mut tasks = by_element(rest.all("user-tasks", &created, ELEMENTS_MAX)?.0);
+        let own_waits = waits.remove(text(&value, "processInstanceKey").unwrap_or_default()).unwrap_or_default();
+        let own_waits = own_waits.iter().map(wait).collect();
         let mut inner: HashMap<String, Vec<Element>> = HashMap::new();
         let mut outermost = Vec::new();
         // Inner ones have greater keys, so they come first from the end.
@@ -108,7 +116,7 @@ impl Instance {
         }
         outermost.reverse();
         let other_incidents = incidents.into_values().flatten().collect();
-        Ok(Instance { value, elements: outermost, has_more, other_incidents, has_more_incidents })
+        Ok(Instance { value, elements: outermost, has_more, joins, own_waits, other_incidents, has_more_incidents })
     }
 
     /// The state that it is in, as the API has it.
@@ -120,6 +128,8 @@ impl Instance {
     pub(super) fn json(&self) -> Value {
         let mut told = self.value.clone();
         told["elements"] = self.elements.iter().map(Element::json).collect();
+        told["waitsFor"] = json!(self.own_waits);
+        told["waitingAtJoins"] = self.joins.iter().map(Join::sentence).collect();
         told["hasMoreElements"] = json!(self.has_more);
         told["hasMoreIncidents"] = json!(self.has_more_incidents);
         told
@@ -138,8 +148,10 @@ impl Instance {
             business_id.map(|id| format!(" with business id {}", plain(id))).unwrap_or_default(),
             state(&self.value)
         )];
-        lines.extend(self.elements.iter().flat_map(|element| element.lines(indentation + 2)));
         let indentation = indentation + 2;
+        lines.extend(self.own_waits.iter().map(|wait| format!("{:indentation$}waits for {wait}", "")));
+        lines.extend(self.elements.iter().flat_map(|element| element.lines(indentation)));
+        lines.extend(self.joins.iter().map(|join| format!("{:indentation$}{}", "", plain(&join.sentence()))));
         if self.has_more {
             lines.push(format!("{:indentation$}There are more elements than these {ELEMENTS_MAX}.", ""));
         }
@@ -159,7 +171,9 @@ impl Instance {
 
     /// What is waited for in it and in what it called.
     pub(super) fn waits(&self) -> Vec<String> {
-        self.elements.iter().flat_map(Element::all_waits).collect()
+        let own = self.own_waits.iter().map(|wait| format!("the process waits for {wait}"));
+        let joins = self.joins.iter().map(Join::sentence);
+        own.chain(self.elements.iter().flat_map(Element::all_waits)).chain(joins).collect()
     }
 }
 

@@ -99,6 +99,12 @@ impl Rest {
         }
     }
 
+    /// What is at a path, which is no JSON.
+    pub(crate) fn get_bytes(&self, path: &str) -> Outcome<Vec<u8>> {
+        let (status, body) = self.exchange(&Method::GET, path, "application/json", &[])?;
+        if status.is_success() { Ok(body) } else { Err(self.problem(path, status, &body).into()) }
+    }
+
     pub(crate) fn post(&self, path: &str, body: &Value) -> Outcome<Value> {
         self.send(&Method::POST, path, "application/json", body.to_string().as_bytes())
     }
@@ -153,6 +159,28 @@ impl Rest {
 
     /// The answer, as JSON; null for none.
     pub(crate) fn send(&self, method: &Method, path: &str, content: &str, body: &[u8]) -> Outcome<Value> {
+        let (status, body) = self.exchange(method, path, content, body)?;
+        if body.is_empty() && status.is_success() {
+            return Ok(Value::Null);
+        }
+        match serde_json::from_slice(&body) {
+            Ok(answer) if status.is_success() => Ok(answer),
+            _ => Err(self.problem(path, status, &body).into()),
+        }
+    }
+
+    /// What a node means that did not do as it was asked.
+    fn problem(&self, path: &str, status: StatusCode, body: &[u8]) -> RestError {
+        match serde_json::from_slice::<Value>(body) {
+            Ok(problem) if problem.get("detail").is_some() => refused(status, &problem),
+            _ => {
+                let beginning = String::from_utf8_lossy(body).trim().chars().take(TOLD_CHARACTERS).collect();
+                RestError::NotRest { url: format!("{}{path}", self.address), status: status.as_u16(), beginning }
+            }
+        }
+    }
+
+    fn exchange(&self, method: &Method, path: &str, content: &str, body: &[u8]) -> Outcome<(StatusCode, Vec<u8>)> {
         let url = format!("{}{path}", self.address);
         let request = Request::builder().method(method).uri(&url).header("content-type", content);
         let address =
@@ -165,19 +193,7 @@ impl Rest {
             let body = answer.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec()?;
             Ok((answer.status(), body))
         });
-        let (status, body) = read.map_err(|error| self.unreachable(&error))?;
-        if body.is_empty() && status.is_success() {
-            return Ok(Value::Null);
-        }
-        let parsed: Option<Value> = serde_json::from_slice(&body).ok();
-        match parsed {
-            Some(answer) if status.is_success() => Ok(answer),
-            Some(problem) if problem.get("detail").is_some() => Err(refused(status, &problem).into()),
-            _ => {
-                let beginning = String::from_utf8_lossy(&body).trim().chars().take(TOLD_CHARACTERS).collect();
-                Err(RestError::NotRest { url, status: status.as_u16(), beginning }.into())
-            }
-        }
+        read.map_err(|error| self.unreachable(&error).into())
     }
 
     fn unreachable(&self, error: &ureq::Error) -> RestError {
