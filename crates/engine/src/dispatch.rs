@@ -352,7 +352,7 @@ fn handle_condition(execution: &mut Execution<'_>, command: &Command) -> Outcome
             conditional::trigger::trigger(execution, command.key, value)
         }
         Payload::ConditionalSubscription(ConditionalSubscriptionIntent::Evaluate, value) => {
-            conditional::change::go_on(execution, value)
+            conditional::change::go_on(execution, command.key, value)
         }
         Payload::ConditionalEvaluation(ConditionalEvaluationIntent::Evaluate, value) => {
             conditional::evaluation::evaluate(execution, value)

@@ -12,6 +12,7 @@ mod inclusive_gateway;
 mod job_worker_task;
 mod linked_resources;
 mod multi_instance;
+mod output_collection;
 mod runtime_instruction;
 mod script_task;
 mod terminate;

@@ -30,7 +30,8 @@ pub(crate) fn payload_bytes(payload: &Payload) -> u64 {
         Payload::MessageStartEventSubscription(_, value) => value.variables.len(),
         Payload::Signal(_, value) => value.variables.len(),
         Payload::ConditionalSubscription(_, value) => {
-            value.condition.len() + texts(&value.variable_names) + value.candidates.len() * VALUE_BYTES / 10
+            let changed = value.changes.iter().map(|change| texts(&change.names)).sum::<usize>();
+            value.condition.len() + texts(&value.variable_names) + changed
         }
         Payload::ConditionalEvaluation(_, value) => {
             value.variables.len() + value.started_process_instances.len() * VALUE_BYTES / 10

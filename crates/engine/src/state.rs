@@ -187,9 +187,11 @@ state::tables! {
         pub signal_receivers: state::Queue<(Arc<str>, Arc<str>), i64, i64> = 81,
         /// Waits for conditions by what waits: (element instance or, for start events, definition; subscription).
         pub conditional_subscriptions: state::Table<(i64, i64), ConditionalSubscriptionRow> = 130,
-        /// The scopes of such waits, by (process instance, name of a variable that the condition reads, subscription). The name is
-        /// empty when it reads none, so that any variable matters.
-        pub conditional_variables: state::Table<(i64, Arc<str>, i64), i64> = 131,
+        /// Such waits of element instances, by (process instance, name of a variable that the condition reads, scope, subscription).
+        /// The name is empty when it reads none, so that any variable matters.
+        pub conditional_variables: state::Table<(i64, Arc<str>, i64, i64), ()> = 131,
+        /// The same, each once: (process instance, scope, subscription).
+        pub conditional_scopes: state::Table<(i64, i64, i64), ()> = 134,
         /// How many of them there are, by process instance.
         pub conditional_counts: state::Table<i64, u32> = 132,
         /// The definitions of start events that wait for conditions, by (tenant, subscription).

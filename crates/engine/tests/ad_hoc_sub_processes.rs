@@ -166,6 +166,64 @@ fn results_are_collected_and_a_condition_ends_what_remains() {
     fixture.0.check();
 }
 
+/// A collection that was written with every result would take the square of their number.
+#[test]
+fn large_results_are_written_once_and_conditions_see_them_before() {
+    const RESULTS: usize = 500;
+    let results = "<zeebe:adHoc activeElementsCollection=\"=for i in 1..n return &quot;t&quot;\" \
+                   outputCollection=\"results\" outputElement=\"=big + string(count(results))\"/>";
+    let condition = "<bpmn:completionCondition>=count(results) = n</bpmn:completionCondition>";
+    let mut fixture = Fixture::new(&process("", results, condition));
+    let big = "x".repeat(1_600);
+    fixture.create(&format!(r#"{{"n":{RESULTS},"big":"{big}"}}"#));
+    assert!(fixture.has_ended());
+    let expected: Vec<String> = (0..RESULTS).map(|number| format!("\"{big}{number}\"")).collect();
+    assert_eq!(fixture.last_value("results"), Some(format!("[{}]", expected.join(","))));
+    let written: usize = fixture.0.records.iter().map(|record| encode_to_vec(record).len()).sum();
+    let of_results: usize = expected.iter().map(String::len).sum();
+    let lifecycle = RESULTS * 4_000;
+    assert!(written <= 3 * of_results + lifecycle, "{written} bytes of records for {of_results} bytes of results");
+    fixture.0.check();
+}
+
+/// What a client makes of the collection meanwhile stays, as long as it is a list.
+#[test]
+fn a_collection_that_is_changed_while_results_wait_is_what_they_come_behind() {
+    let results = "<zeebe:adHoc activeElementsCollection=\"=elements\" outputCollection=\"results\" outputElement=\"=x\"/>";
+    let mut fixture = Fixture::new(&process("", results, ""));
+    fixture.create(r#"{"elements":["a","b"],"x":1}"#);
+    let big = "x".repeat(20_000);
+    fixture.complete("b", &format!(r#"{{"x":"{big}"}}"#));
+    let ad_hoc = fixture.ad_hoc();
+    let set = |fixture: &mut Fixture, variables: &str| {
+        let value = VariableDocumentValue {
+            scope_key: ad_hoc,
+            update_semantics: VariableDocumentUpdateSemantics::Local,
+            variables: variables.into(),
+            tenant_id: support::TENANT.into(),
+        };
+        let payload = Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value));
+        assert_eq!(fixture.0.submit(Key::NONE, payload).replies[0].rejection, None);
+    };
+    assert_eq!(fixture.last_value("results").as_deref(), Some("[]"));
+    set(&mut fixture, r#"{"results":"none","x":3}"#);
+    let key = fixture.ad_hoc();
+    assert_eq!(fixture.activate(key, vec![element("t", "")], false), None);
+    assert_eq!(
+        fixture.incidents().last().map(|(_, message)| message.clone()).as_deref(),
+        Some("The output collection has the wrong type. Expected ARRAY but was STRING.")
+    );
+    set(&mut fixture, r#"{"results":[ 0 ]}"#);
+    let is_incident = |record: &&Record| matches!(record.payload, Payload::Incident(IncidentIntent::Created, _));
+    let incident = fixture.0.records.iter().rfind(is_incident).expect("there is one").key;
+    fixture.0.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
+    fixture.complete("a", "{}");
+    fixture.complete("c", "{}");
+    assert!(fixture.has_ended());
+    assert_eq!(fixture.last_value("results"), Some(format!("[ 0,\"{big}\",null,null]")));
+    fixture.0.check();
+}
+
 #[test]
 fn without_cancellation_the_rest_runs_to_its_end() {
     let mut fixture = Fixture::new(&process("cancelRemainingInstances=\"false\"", COLLECTION, DONE));

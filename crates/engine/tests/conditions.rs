@@ -228,6 +228,42 @@ fn many_conditions_are_looked_at_in_parts_and_each_triggers_once() {
     check(&cluster, &[]);
 }
 
+/// Clients set both: how many conditions wait, and how many variables one document sets.
+#[test]
+fn many_conditions_and_many_variables_take_commands_that_are_short() {
+    const CONDITIONS: usize = 2_000;
+    let limits = Limits::default();
+    for (condition, names_read) in [("=now() > date and time(\"2100-01-01T00:00:00Z\")", 0), ("=a + b + x7 < i", 3)] {
+        let mut cluster = Cluster::new(1);
+        let builder = ProcessBuilder::new("p").start("s").sub_process("each");
+        let builder = builder.multi_instance(&format!("=for i in 1..{CONDITIONS} return i"), "i");
+        let builder = builder.start("is").catch_event("c", Event::Condition(condition, "")).end("ie").end_sub_process();
+        cluster.deploy(&builder.move_to("each").end("e").to_xml());
+        let instance = cluster.create(1, "p", "{\"a\":1,\"b\":1000000,\"x7\":1}");
+        for variables in [1, 100, 10_000] {
+            cluster.nodes[0].steps_max = 0;
+            let batches = cluster.nodes[0].batches.len();
+            let entries: Vec<String> = (0..variables).map(|number| format!("\"x{number}\":{variables}")).collect();
+            change(&mut cluster, instance, &format!("{{{},\"a\":{variables}}}", entries.join(",")));
+            let most = limits.evaluation_steps_per_command * 5 / 4;
+            assert!(cluster.nodes[0].steps_max <= most, "{} steps in one command", cluster.nodes[0].steps_max);
+            let commands = cluster.nodes[0].batches.len() - batches;
+            let looks = CONDITIONS * (names_read + 3) * 60 + variables * 60;
+            let commands_max = 2 + looks / limits.evaluation_steps_per_command as usize + CONDITIONS / 1_000;
+            assert!(commands <= commands_max, "{commands} commands, and not {commands_max}");
+        }
+        assert_eq!(triggered(&cluster), BTreeMap::new());
+        // The last one of the changes is what the conditions wait for.
+        change(&mut cluster, instance, "{\"b\":-1000000}");
+        let expected = if names_read == 0 { BTreeMap::new() } else { BTreeMap::from([("c".to_owned(), CONDITIONS)]) };
+        assert_eq!(triggered(&cluster), expected);
+        if names_read == 0 {
+            assert_eq!(cluster.cancel(instance), None);
+        }
+        check(&cluster, &[]);
+    }
+}
+
 #[test]
 fn an_instance_waits_for_so_many_conditions_and_no_more() {
     let limits = Limits { conditional_subscriptions_max: 2, ..Limits::default() };

@@ -31,9 +31,10 @@ pub(super) fn apply_subscription(
                 return state.tables.conditional_start_events.put(start, owner);
             }
             for name in watched_names(value) {
-                let variable = (value.process_instance_key.raw(), name, key.raw());
-                state.tables.conditional_variables.put(variable, owner);
+                let variable = (value.process_instance_key.raw(), name, owner, key.raw());
+                state.tables.conditional_variables.put(variable, ());
             }
+            state.tables.conditional_scopes.put((value.process_instance_key.raw(), owner, key.raw()), ());
             count_up(&mut state.tables.conditional_counts, value.process_instance_key.raw());
             change_element(state, owner, |instance| instance.has_subscriptions = true);
         }
@@ -55,7 +56,7 @@ pub(super) fn apply_subscription(
 }
 
 fn remove(state: &mut State, entry: (i64, i64), value: &ConditionalSubscriptionValue) {
-    let (_, key) = entry;
+    let (owner, key) = entry;
     if !state.tables.conditional_subscriptions.contains(&entry) {
         return broken(state, format!("conditional subscription {key} is not there"));
     }
@@ -65,8 +66,9 @@ fn remove(state: &mut State, entry: (i64, i64), value: &ConditionalSubscriptionV
     }
     let process_instance = value.process_instance_key.raw();
     for name in watched_names(value) {
-        state.tables.conditional_variables.delete(&(process_instance, name, key));
+        state.tables.conditional_variables.delete(&(process_instance, name, owner, key));
     }
+    state.tables.conditional_scopes.delete(&(process_instance, owner, key));
     if !take_one(&mut state.tables.conditional_counts, &process_instance) {
         broken(state, format!("conditional subscription {key} was not counted"));
     }

@@ -64,24 +64,33 @@ pub(super) fn apply_loop(state: &mut State, key: Key, intent: MultiInstanceInten
             evaluated(state, key, value);
         }
         MultiInstanceIntent::OutputElementEvaluated => {
-            let Some(inner) = state.element_instance(key) else {
-                return broken(state, format!("element instance {key} is not there"));
-            };
-            let body = inner.value.flow_scope_key.raw();
-            let output = (body, inner.loop_counter);
-            // A result is given again when what follows it was an incident.
-            let before = state.tables.loop_outputs.get(&output).map_or(0, |before| before.len() as u64);
-            let bytes = value.output_element.len() as u64;
-            change_element(state, body, |body| {
-                body.output_bytes = body.output_bytes.saturating_sub(before).saturating_add(bytes);
-            });
-            usage::change(state, inner.value.process_instance_key, |usage| {
-                usage.take(Usage { living: 0, bytes: before });
-                usage.add(Usage { living: 0, bytes });
-            });
-            state.tables.loop_outputs.put(output, value.output_element.shared().clone());
+            output_evaluated(state, key, value);
         }
     }
+}
+
+/// A result that waits for the end: at the place of its item, or behind all others if it is of an ad-hoc sub-process.
+fn output_evaluated(state: &mut State, key: Key, value: &MultiInstanceValue) {
+    let Some(inner) = state.element_instance(key) else {
+        return broken(state, format!("element instance {key} is not there"));
+    };
+    let Some(holder) = state.element_instance(inner.value.flow_scope_key) else {
+        return broken(state, format!("element instance {} is not there", inner.value.flow_scope_key));
+    };
+    let place = if inner.is_inner_instance() { inner.loop_counter } else { holder.outputs + 1 };
+    let output = (inner.value.flow_scope_key.raw(), place);
+    // A result is given again when what follows it was an incident.
+    let before = state.tables.loop_outputs.get(&output).map(|before| before.len() as u64);
+    let bytes = value.output_element.len() as u64;
+    change_element(state, inner.value.flow_scope_key.raw(), |holder| {
+        holder.outputs += u32::from(before.is_none());
+        holder.output_bytes = holder.output_bytes.saturating_sub(before.unwrap_or(0)).saturating_add(bytes);
+    });
+    usage::change(state, inner.value.process_instance_key, |usage| {
+        usage.take(Usage { living: 0, bytes: before.unwrap_or(0) });
+        usage.add(Usage { living: 0, bytes });
+    });
+    state.tables.loop_outputs.put(output, value.output_element.shared().clone());
 }
 
 /// The items of a loop. After an incident they are evaluated again, and there may be fewer of them.

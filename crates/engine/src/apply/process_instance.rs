@@ -65,6 +65,7 @@ fn beginning(value: &Arc<ProcessInstanceValue>, has_variables: bool, bytes: u64,
         begun,
         listeners_done: 0,
         tokens_passed_on: 0,
+        outputs: 0,
     }
 }
 
@@ -332,6 +333,8 @@ fn remove_rows(state: &mut State, key: Key, instance: &ElementInstance) -> Usage
     }
     if instance.items > 0 {
         went.add(super::process_event::remove_items(state, raw));
+    }
+    if instance.outputs > 0 {
         state.tables.loop_outputs.remove_prefix(&raw);
     }
     went

@@ -85,6 +85,7 @@ fn empty_execution(tables: &mut Tables) {
         business_ids,
         conditional_subscriptions,
         conditional_variables,
+        conditional_scopes,
         conditional_counts,
         conditional_start_events,
         global_listeners,

@@ -6,6 +6,7 @@ use protocol::{
     ConditionalSubscriptionValue, Key, Payload, Rejection, RejectionType, Text,
 };
 
+use super::change::{ENTRY_STEPS, LOOK_STEPS};
 use crate::event;
 use crate::execution::{Execution, Outcome};
 use crate::process_instance;
@@ -17,22 +18,13 @@ pub(crate) fn evaluate(execution: &mut Execution<'_>, value: &ConditionalEvaluat
     let variables: OwnEntries<Text> =
         document::split(&value.variables, execution.limits.name_bytes_max)?.into_iter().collect();
     let mut started = Vec::new();
-    for subscription in subscriptions(execution, value) {
-        if !execution.is_over_budget() {
-            if holds(execution, &subscription, &variables) {
-                started.push(subscription);
-            }
-            continue;
+    for (definition, key) in subscriptions(execution, value)? {
+        check_budget(execution, value)?;
+        execution.used.count_reads(LOOK_STEPS);
+        let Some(row) = execution.state.tables.conditional_subscriptions.get(&(definition, key)) else { continue };
+        if holds(execution, &row.value, &variables) {
+            started.push(row.value.clone());
         }
-        return Err(Rejection::new(
-            RejectionType::ExceededBatchRecordSize,
-            format!(
-                "Expected to evaluate the conditions of start events for tenant '{}', but they take more than one command may \
-                 do. Name the process definition whose start events are meant, or use simpler conditions.",
-                value.tenant_id
-            ),
-        )
-        .into());
     }
     let mut value = value.clone();
     for subscription in started {
@@ -61,26 +53,43 @@ fn check_definition(execution: &Execution<'_>, value: &ConditionalEvaluationValu
     )))
 }
 
-/// The start events that are looked at, oldest subscription first.
-fn subscriptions(execution: &Execution<'_>, value: &ConditionalEvaluationValue) -> Vec<ConditionalSubscriptionValue> {
+/// The start events that are looked at, oldest subscription first: (definition, subscription).
+fn subscriptions(
+    execution: &Execution<'_>,
+    value: &ConditionalEvaluationValue,
+) -> Result<Vec<(i64, i64)>, Rejection> {
     let tables = &execution.state.tables;
     let definition = value.process_definition_key;
     if definition.is_some() {
-        let rows = tables.conditional_subscriptions.prefix(&definition.raw());
-        return rows.map(|(_, row)| row.value.clone()).collect();
+        return Ok(tables.conditional_subscriptions.prefix_keys(&definition.raw()).collect());
     }
-    let found = tables.conditional_start_events.prefix(value.tenant_id.shared());
-    found
-        .filter_map(|((_, key), definition)| {
-            execution.used.count_reads(1);
-            tables.conditional_subscriptions.get(&(*definition, key)).map(|row| row.value.clone())
-        })
-        .collect()
+    let mut found = Vec::new();
+    for ((_, key), definition) in tables.conditional_start_events.prefix(value.tenant_id.shared()) {
+        execution.used.count_reads(ENTRY_STEPS);
+        check_budget(execution, value)?;
+        found.push((*definition, key));
+    }
+    Ok(found)
+}
+
+fn check_budget(execution: &Execution<'_>, value: &ConditionalEvaluationValue) -> Result<(), Rejection> {
+    if !execution.is_over_budget() {
+        return Ok(());
+    }
+    Err(Rejection::new(
+        RejectionType::ExceededBatchRecordSize,
+        format!(
+            "Expected to evaluate the conditions of start events for tenant '{}', but they take more than one command may \
+             do. Name the process definition whose start events are meant, or use simpler conditions.",
+            value.tenant_id
+        ),
+    ))
 }
 
 /// Whether a condition holds for the variables alone. It is looked at only if it reads one of them.
 fn holds(execution: &Execution<'_>, subscription: &ConditionalSubscriptionValue, variables: &OwnEntries<Text>) -> bool {
     let names = &subscription.variable_names;
+    execution.used.count_reads((names.len() as u64).saturating_mul(ENTRY_STEPS));
     if !names.is_empty() && names.iter().all(|name| variables.get(&**name).is_none()) {
         return false;
     }

@@ -2,7 +2,8 @@
 
 use bpmn::model::{ConditionDefinition, ElementIndex};
 use protocol::{
-    ConditionalSubscriptionIntent, ConditionalSubscriptionValue, ErrorType, Key, Payload, ProcessInstanceValue, Text,
+    ConditionalPlace, ConditionalSubscriptionIntent, ConditionalSubscriptionValue, ErrorType, Key, Payload,
+    ProcessInstanceValue, Text,
 };
 
 use super::change;
@@ -50,7 +51,8 @@ pub(crate) fn open(
     };
     let key = execution.state.next_key();
     emit(execution, key, ConditionalSubscriptionIntent::Created, value);
-    change::look_at(execution, of.process_instance_key, &[(token.key, key)]);
+    let place = ConditionalPlace { scope_key: token.key, subscription_key: key };
+    change::look_at(execution, of.process_instance_key, place);
 }
 
 /// What a definition says of its condition.

@@ -11,6 +11,7 @@ use protocol::{
 };
 
 use super::activate::{Stop, activated};
+use super::output_collection::{self, Place};
 use super::{Step, Token, complete, job_worker_task, multi_instance, terminate, value_of};
 use crate::event;
 use crate::execution::{Execution, Outcome};
@@ -20,6 +21,7 @@ use crate::state::Lifecycle;
 use crate::usage;
 use crate::variable::document::{self, Entry, Reach};
 use crate::variable::expression;
+use crate::variable::own::OwnEntries;
 
 /// The variable that says what can be chosen.
 const ELEMENTS: &str = "adHocSubProcessElements";
@@ -285,59 +287,20 @@ pub(super) fn is_counted_event_sub_process(token: &Token) -> bool {
 /// with it.
 pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
     let Some(ad_hoc) = enclosing(token) else { return Ok(false) };
-    if let Some((name, element)) = &ad_hoc.output {
-        collect_output(execution, token, name, element)?;
+    if let Some(output) = &ad_hoc.output {
+        output_collection::collect(execution, token, output, Place::Last)?;
     }
+    let Some(condition) = &ad_hoc.completion_condition else { return Ok(false) };
     // The condition sees the variables of the ad-hoc sub-process, and not those that are local to the inner instance.
     let scope = token.value().flow_scope_key;
-    match &ad_hoc.completion_condition {
-        Some(condition) => expression::boolean(execution, scope, condition).map_err(|problem| {
-            extract_problem(format!("Failed to evaluate completion condition. {}", problem.message))
-        }),
-        None => Ok(false),
-    }
-}
-
-fn collect_output(
-    execution: &mut Execution<'_>,
-    token: &Token,
-    name: &Arc<str>,
-    element: &feel::Expression,
-) -> Result<(), Problem> {
-    let ad_hoc = token.value().flow_scope_key;
-    let result = expression::any(execution, token.key, element)?;
-    let row = execution.state.tables.variables.get(&(ad_hoc.raw(), name.clone()));
-    let bytes_max = execution.limits.output_collection_bytes_max;
-    let bytes = row.as_ref().map_or(0, |row| row.value.len()).saturating_add(result.len());
-    if bytes > bytes_max {
-        return Err(extract_problem(format!(
-            "Expected the output collection '{name}' to have at most {bytes_max} bytes, but with this result it has {bytes}. Let \
-             the output element give less, such as the id of what is stored elsewhere."
-        )));
-    }
-    let text = row.map_or_else(|| "[]".into(), |row| row.value.clone());
-    if !text.starts_with('[') {
-        let kind = match text.as_bytes().first() {
-            Some(b'"') => "STRING",
-            Some(b'{') => "OBJECT",
-            Some(b't' | b'f') => "BOOLEAN",
-            Some(b'n') => "NULL",
-            _ => "NUMBER",
-        };
-        return Err(extract_problem(format!(
-            "The output collection has the wrong type. Expected ARRAY but was {kind}."
-        )));
-    }
-    execution.used.budget.build(bytes + 1).map_err(|exceeded| {
-        extract_problem(format!(
-            "Failed to write the output collection '{name}': {}",
-            feel::EvaluationError::from(exceeded)
-        ))
-    })?;
-    let begin = text.trim_end().strip_suffix(']').unwrap_or("[").trim_end();
-    let separator = if begin.ends_with('[') { "" } else { "," };
-    let collection = format!("{begin}{separator}{result}]");
-    set(execution, ad_hoc, (name.clone(), collection.into()), Reach::Local)
+    let holder = execution.state.element_instance(scope);
+    let collection = match (&ad_hoc.output, holder) {
+        (Some((name, _)), Some(holder)) => output_collection::seen_by(execution, token, &holder, name, condition)?,
+        _ => None,
+    };
+    let own: OwnEntries<Text> = collection.into_iter().collect();
+    expression::boolean_with(execution, scope, &own, condition)
+        .map_err(|problem| extract_problem(format!("Failed to evaluate completion condition. {}", problem.message)))
 }
 
 /// After COMPLETED of an inner instance.
@@ -388,19 +351,5 @@ pub(super) fn wait_for_worker(execution: &mut Execution<'_>, token: &Token) -> O
     match definition(token).and_then(|ad_hoc| ad_hoc.job.as_ref()) {
         Some(job) if token.instance.job.is_none() => ask_worker_again(execution, token, job),
         _ => Ok(()),
-    }
-}
-
-/// The output collection goes to the enclosing scope.
-pub(super) fn propagate_output(
-    execution: &mut Execution<'_>,
-    token: &Token,
-    ad_hoc: &AdHocSubProcess,
-) -> Result<(), Problem> {
-    let Some((name, _)) = &ad_hoc.output else { return Ok(()) };
-    let row = execution.state.tables.variables.get(&(token.key.raw(), name.clone()));
-    match row.map(|row| row.value.clone()) {
-        Some(collection) => set(execution, token.value().flow_scope_key, (name.clone(), collection), Reach::Outwards),
-        None => Ok(()),
     }
 }

@@ -10,7 +10,7 @@ use protocol::{
 
 use super::{
     Step, Token, ad_hoc_sub_process, arrive, begin, call_activity, inclusive_gateway, is_open_for, multi_instance,
-    runtime_instruction,
+    output_collection, runtime_instruction,
 };
 use crate::compensation;
 use crate::event;
@@ -100,14 +100,21 @@ fn collect_results(execution: &mut Execution<'_>, token: &Token) -> Result<(), P
     match &token.element().behavior {
         Behavior::MultiInstanceBody(body) => {
             event::unsubscribe(execution, token.key);
-            return multi_instance::propagate_output(execution, token, body);
+            return match &body.output {
+                Some((name, _)) => output_collection::propagate(execution, token, name),
+                None => Ok(()),
+            };
         }
         Behavior::EventBasedGateway { .. } => {
             event::unsubscribe(execution, token.key);
             return Ok(());
         }
         Behavior::AdHocSubProcessInnerInstance => return Ok(()),
-        Behavior::AdHocSubProcess(ad_hoc) => ad_hoc_sub_process::propagate_output(execution, token, ad_hoc)?,
+        Behavior::AdHocSubProcess(ad_hoc) => {
+            if let Some((name, _)) = &ad_hoc.output {
+                output_collection::propagate(execution, token, name)?;
+            }
+        }
         _ => {}
     }
     mapping::apply_outputs(execution, token)?;

@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, MultiInstance};
-use feel::{EvaluationError, Expression, Value, VariableText};
+use feel::Expression;
 use protocol::{ErrorType, Key, MultiInstanceIntent, MultiInstanceValue, Payload, ProcessInstanceValue, Text};
 
 use super::activate::{Stop, activated};
+use super::output_collection::{self, Place};
 use super::{Step, Token, value_of};
 use crate::event;
 use crate::execution::{Execution, Outcome};
@@ -17,7 +18,7 @@ use crate::state::{ElementInstance, Lifecycle, item_bytes};
 use crate::usage;
 use crate::variable::document::{self, Entry, Reach};
 use crate::variable::own::OwnEntries;
-use crate::variable::{expression, mapping};
+use crate::variable::expression;
 
 /// The variable with the number of an inner instance among its siblings, from 1.
 const LOOP_COUNTER: &str = "loopCounter";
@@ -44,7 +45,7 @@ pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiIn
     let count = items.len();
     check_items(execution, token, &items)?;
     let nulls = match &body.output {
-        Some((name, _)) => Some(nulls(execution, name, count)?),
+        Some((name, _)) => Some(output_collection::nulls(execution, name, count)?),
         None => None,
     };
     let value = MultiInstanceValue { input_collection: items, output_element: Text::default() };
@@ -81,25 +82,6 @@ fn no_room(message: String) -> Problem {
 
 fn set(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>, reach: Reach) -> Result<(), Problem> {
     document::set_if_room(execution, scope, entries, reach).map_err(no_room)
-}
-
-/// The output collection of a loop that has no result yet.
-fn nulls(execution: &Execution<'_>, name: &str, count: usize) -> Result<Text, Problem> {
-    let bytes = count.saturating_mul("null,".len()).saturating_add("[]".len());
-    execution.used.budget.build(bytes).map_err(|exceeded| cannot_write(name, exceeded.into()))?;
-    Ok(Text::from(format!("[{}]", vec!["null"; count].join(","))))
-}
-
-fn cannot_write(name: &str, error: EvaluationError) -> Problem {
-    Problem::new(ErrorType::ExtractValueError, format!("Failed to write the output collection '{name}': {error}"))
-}
-
-/// The items of an output collection that is there.
-fn read_output(execution: &Execution<'_>, name: &str, text: &str) -> Result<Value, Problem> {
-    // It changes with every result: there is no use in remembering it.
-    execution.used.budget.value_of(&VariableText::Borrowed(text)).map_err(|error| {
-        Problem::new(ErrorType::ExtractValueError, format!("Failed to read the output collection '{name}': {error}"))
-    })
 }
 
 fn begin_inner_instance(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) {
@@ -166,12 +148,21 @@ pub(super) fn variable_name(expression: &Expression) -> Option<&Arc<str>> {
 /// The result of an inner instance goes into the output collection. Returns whether the completion condition holds.
 pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
     let Some(body) = body_of(token) else { return Ok(false) };
-    if let Some((name, element)) = &body.output {
-        collect_output(execution, token, name, element)?;
+    let scope = token.value().flow_scope_key;
+    let Some(holder) = execution.state.element_instance(scope) else { return Ok(false) };
+    if let Some(output) = &body.output {
+        let place = Place::Item { counter: token.instance.loop_counter, items: holder.items };
+        output_collection::collect(execution, token, output, place)?;
     }
     let Some(condition) = &body.completion_condition else { return Ok(false) };
-    let Some(scope) = execution.state.element_instance(token.value().flow_scope_key) else { return Ok(false) };
-    expression::boolean_with(execution, token.key, &counts(&scope), condition)
+    let Some(holder) = execution.state.element_instance(scope) else { return Ok(false) };
+    let mut own = counts(&holder);
+    if let Some((name, _)) = &body.output
+        && let Some((name, collection)) = output_collection::seen_by(execution, token, &holder, name, condition)?
+    {
+        own.push(name, collection);
+    }
+    expression::boolean_with(execution, token.key, &own, condition)
 }
 
 /// The counts that a completion condition can use, with the current inner instance counted as completed.
@@ -184,92 +175,6 @@ fn counts(body: &ElementInstance) -> OwnEntries<Text> {
         count("numberOfTerminatedInstances", body.terminated_children),
     ];
     counts.into_iter().collect()
-}
-
-fn collect_output(
-    execution: &mut Execution<'_>,
-    token: &Token,
-    name: &Arc<str>,
-    element: &Expression,
-) -> Result<(), Problem> {
-    let problem = |message| Problem::new(ErrorType::ExtractValueError, message);
-    let value = expression::evaluate(execution, token.key, expression::NOTHING, element).map_err(problem)?.value;
-    if value.depth() >= mapping::DEPTH_MAX {
-        return Err(problem(format!(
-            "Expected the results in the output collection '{name}' to be nested less than {} levels deep, but this one is as \
-             deep. Let the output element give a part of it.",
-            mapping::DEPTH_MAX
-        )));
-    }
-    let bytes_max = execution.limits.output_collection_bytes_max;
-    // A value can be much shorter than its text: parts of it may be the same in memory.
-    let text = execution.used.budget.to_json(&value, bytes_max).map_err(|error| match error {
-        EvaluationError::ResultTooLarge(_) => too_large(token, bytes_max, "this one alone has more"),
-        error => cannot_write(name, error),
-    })?;
-    let text = Text::from(text);
-    let key = token.value().flow_scope_key;
-    let Some(body) = execution.state.element_instance(key) else { return Ok(()) };
-    let output_of = (key.raw(), token.instance.loop_counter);
-    // To write a long list with every result would take the square of its length.
-    let row = execution.state.tables.variables.get(&(key.raw(), name.clone()));
-    let bytes = row.as_ref().map_or(0, |row| row.value.len()).saturating_add(text.len());
-    if body.items > execution.limits.output_collection_updates_max
-        || bytes > execution.limits.output_collection_update_bytes_max
-        || execution.state.tables.loop_outputs.contains(&output_of)
-    {
-        return keep_output(execution, token, &body, text);
-    }
-    let collection = match row {
-        Some(row) => read_output(execution, name, &row.value)?,
-        None => Value::Null,
-    };
-    let position = token.instance.loop_counter as usize - 1;
-    let Some(items) = collection.as_list().filter(|items| position < items.len()) else {
-        return Err(problem(format!(
-            "Expected the output collection '{name}' to be a list with at least {} items, but it is a {}. Perhaps several \
-             elements write to the same variable; give the collection a name of its own.",
-            token.instance.loop_counter,
-            collection.kind()
-        )));
-    };
-    let mut items = items.to_vec();
-    items[position] = value;
-    let collection = Value::List(Arc::new(items.into()));
-    let text = execution.used.budget.to_json(&collection, usize::MAX).map_err(|error| cannot_write(name, error))?;
-    set(execution, key, vec![(name.clone(), text.into())], Reach::Local)
-}
-
-/// A result waits for the end of the loop.
-fn keep_output(
-    execution: &mut Execution<'_>,
-    token: &Token,
-    body: &ElementInstance,
-    output: Text,
-) -> Result<(), Problem> {
-    let output_of = (token.value().flow_scope_key.raw(), token.instance.loop_counter);
-    let before = execution.state.tables.loop_outputs.get(&output_of).map_or(0, |before| before.len() as u64);
-    let bytes = body.output_bytes.saturating_sub(before).saturating_add(output.len() as u64);
-    let bytes_max = execution.limits.output_collection_bytes_max;
-    if bytes > bytes_max as u64 {
-        return Err(too_large(token, bytes_max, &format!("with this one there are {bytes}")));
-    }
-    usage::check_bytes(execution, token.value().process_instance_key, output.len() as u64).map_err(no_room)?;
-    let value = MultiInstanceValue { input_collection: Vec::new(), output_element: output };
-    let evaluated = Payload::MultiInstance(MultiInstanceIntent::OutputElementEvaluated, Box::new(value));
-    execution.emit(token.key, evaluated);
-    Ok(())
-}
-
-fn too_large(token: &Token, bytes_max: usize, but: &str) -> Problem {
-    Problem::new(
-        ErrorType::ExtractValueError,
-        format!(
-            "Expected the results of all instances of '{}' to have at most {bytes_max} bytes together, but {but}. Let the output \
-             element give less, such as the id of what is stored elsewhere.",
-            token.element().id
-        ),
-    )
 }
 
 /// After COMPLETED of an inner instance: the next one begins, or the body completes.
@@ -293,59 +198,4 @@ pub(super) fn inner_completed(execution: &mut Execution<'_>, inner: &Token, ends
 /// modification.
 pub(super) fn inner_terminated(execution: &mut Execution<'_>, token: &Token) {
     execution.steps.push_back(Step::Complete { key: token.key });
-}
-
-/// The output collection goes to the enclosing scope of the body.
-pub(super) fn propagate_output(
-    execution: &mut Execution<'_>,
-    token: &Token,
-    body: &MultiInstance,
-) -> Result<(), Problem> {
-    let Some((name, _)) = &body.output else { return Ok(()) };
-    let is_written_now = token.instance.items > execution.limits.output_collection_updates_max;
-    if is_written_now || token.instance.output_bytes > 0 {
-        let collection = joined_outputs(execution, token, name, is_written_now)?;
-        set(execution, token.key, vec![(name.clone(), collection)], Reach::Local)?;
-    }
-    let collection = crate::variable::find(&execution.state, token.key, name).map(|row| row.value.clone());
-    if let Some(collection) = collection {
-        set(execution, token.value().flow_scope_key, vec![(name.clone(), collection)], Reach::Outwards)?;
-    }
-    Ok(())
-}
-
-/// The results of a loop in the order of its items, null where there is none: those that waited for its end, and from the
-/// collection those that it was updated with.
-fn joined_outputs(
-    execution: &Execution<'_>,
-    token: &Token,
-    name: &Arc<str>,
-    is_written_now: bool,
-) -> Result<Text, Problem> {
-    let (tables, budget) = (&execution.state.tables, &execution.used.budget);
-    let row = if is_written_now { None } else { tables.variables.get(&(token.key.raw(), name.clone())) };
-    let collection = match row {
-        Some(row) => read_output(execution, name, &row.value)?,
-        None => Value::Null,
-    };
-    let updated = collection.as_list().unwrap_or_default();
-    let bytes = usize::try_from(token.instance.output_bytes).unwrap_or(usize::MAX);
-    let bytes = bytes.saturating_add(token.instance.items as usize * "null,".len() + "[]".len());
-    budget.build(bytes).map_err(|exceeded| cannot_write(name, exceeded.into()))?;
-    let mut joined = String::with_capacity(bytes);
-    joined.push('[');
-    for counter in 1..=token.instance.items {
-        if counter > 1 {
-            joined.push(',');
-        }
-        match (tables.loop_outputs.get(&(token.key.raw(), counter)), updated.get(counter as usize - 1)) {
-            (Some(output), _) => joined.push_str(&output),
-            (None, Some(output)) => {
-                budget.write_json(output, &mut joined, usize::MAX).map_err(|error| cannot_write(name, error))?;
-            }
-            (None, None) => joined.push_str("null"),
-        }
-    }
-    joined.push(']');
-    Ok(joined.into())
 }

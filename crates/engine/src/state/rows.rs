@@ -94,7 +94,7 @@ pub(crate) struct ElementInstance {
     /// Whether triggers may wait in it.
     #[n(17)]
     pub has_triggers: bool,
-    /// Of a multi-instance body: bytes of its results that are not in its output collection yet.
+    /// Of a multi-instance body or an ad-hoc sub-process: bytes of its results that are not in its output collection yet.
     #[n(18)]
     pub output_bytes: u64,
     /// Of a called process: the root process instance of the calls that led to it.
@@ -120,6 +120,10 @@ pub(crate) struct ElementInstance {
     #[n(25)]
     #[cbor(default, skip_if = "is_zero")]
     pub tokens_passed_on: u32,
+    /// Of a multi-instance body or an ad-hoc sub-process: how many results are not in its output collection yet.
+    #[n(26)]
+    #[cbor(default, skip_if = "is_zero")]
+    pub outputs: u32,
 }
 
 impl ElementInstance {

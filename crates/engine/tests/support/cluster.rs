@@ -24,6 +24,10 @@ pub struct Node {
     pub batches: Vec<CommandBatch>,
     pub records: Vec<Record>,
     pub replies: Vec<Reply>,
+    /// The most that one batch looked at and evaluated, in steps.
+    pub steps_max: u64,
+    /// Bytes of all records.
+    pub record_bytes: u64,
 }
 
 impl Cluster {
@@ -36,7 +40,8 @@ impl Cluster {
             let options =
                 EngineOptions { limits: Some(limits), ..EngineOptions::new(PartitionId(partition), partitions) };
             let engine = Engine::in_memory(options);
-            Node { options, engine, batches: Vec::new(), records: Vec::new(), replies: Vec::new() }
+            let (batches, records, replies) = (Vec::new(), Vec::new(), Vec::new());
+            Node { options, engine, batches, records, replies, steps_max: 0, record_bytes: 0 }
         };
         Cluster { nodes: (1..=partitions).map(node).collect(), time: 1_000_000, way: Vec::new(), requests: 0 }
     }
@@ -58,6 +63,8 @@ impl Cluster {
         let index = node.batches.len() as u64 + 1;
         let mut output = Output::default();
         node.engine.apply(index, &batch, &mut output).expect("the state is sound");
+        node.steps_max = node.steps_max.max(output.spent.evaluation_steps + output.spent.joins_read);
+        node.record_bytes += output.spent.record_bytes;
         node.batches.push(batch);
         node.records.append(&mut output.records);
         node.replies.append(&mut output.replies);

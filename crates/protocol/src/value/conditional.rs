@@ -38,15 +38,33 @@ pub struct ConditionalSubscriptionValue {
     pub variable_events: Vec<Text>,
     #[n(10)]
     pub tenant_id: Text,
-    /// Subscriptions whose conditions are still to be looked at, where there are many.
+    /// What has changed, where more conditions may see it than one command looks at. Without it, the subscription itself is
+    /// looked at.
     #[n(11)]
     #[serde(skip)]
-    pub candidates: Vec<ConditionalCandidate>,
+    pub changes: Vec<ConditionalChange>,
+    /// The subscription that was looked at last for these changes.
+    #[n(12)]
+    #[serde(skip)]
+    pub looked_at: Option<ConditionalPlace>,
 }
 
-/// A subscription whose condition may hold now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct ConditionalCandidate {
+/// Variables of one scope to which the same has happened.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct ConditionalChange {
+    #[n(0)]
+    pub scope_key: Key,
+    /// What has happened, `create` or `update`.
+    #[n(1)]
+    pub event: Text,
+    /// Their names, each once and in order.
+    #[n(2)]
+    pub names: Vec<Text>,
+}
+
+/// Where a subscription is in the order in which they are looked at: outer scopes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Encode, Decode)]
+pub struct ConditionalPlace {
     #[n(0)]
     pub scope_key: Key,
     #[n(1)]
