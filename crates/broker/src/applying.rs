@@ -6,17 +6,22 @@
 //! process because the page belongs to the file. (A power loss may take them, but no command causes one.) The next start
 //! reads there which entry ended the process, and counts; the third time in a row the partition is left out.
 //!
-//! Only what ends the *process* counts: a command that panics is caught by the engine, which bans its instance.
+//! A command that takes very long is as bad: whoever waits for the node kills it, and the next start meets the command again. So a
+//! command that was slow counts like one that ended the process, until a checkpoint holds what it did.
+//!
+//! A command that panics does not count: the engine catches that and bans its instance.
 
 mod memory;
 #[cfg(debug_assertions)]
 mod planted;
 mod refused;
 mod times;
+mod watcher;
 
 use std::fmt;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use engine::{Decision, Engine, Subject, Watch};
 use protocol::{Command, Key, PartitionId};
@@ -30,6 +35,7 @@ use memory::{Memory, NOTE_WORDS};
 pub(crate) use refused::{REFUSED_MAX, RefusedCommands};
 pub use refused::{RefusedCommand, RefusedError};
 pub(crate) use times::CommandTimes;
+pub(crate) use watcher::{LongCommand, Notes, Watcher};
 
 /// A partition is left out when the process has ended so often in a row at the same entry. A process that is killed from
 /// outside, and killed again while it recovers, may twice have been at the same entry by chance.
@@ -82,8 +88,10 @@ impl Ended {
 /// The note of one partition, open for writing.
 #[derive(Debug)]
 pub(crate) struct ApplyingNote {
-    memory: Memory,
+    memory: Arc<Memory>,
     ended: Option<Ended>,
+    /// Whether that entry was applied since the start, but slowly.
+    was_slow: bool,
 }
 
 impl ApplyingNote {
@@ -92,11 +100,16 @@ impl ApplyingNote {
     /// A note that a power loss left damaged is dropped: all that is lost is that the last process ended. One of another
     /// version is refused by name.
     pub fn open(path: &Path, partition: PartitionId) -> Result<Self, DataDirectoryError> {
-        let memory = Memory::open(path, partition)?;
+        let memory = Arc::new(Memory::open(path, partition)?);
         let ended = memory.ended();
         memory.keep(ended.as_ref());
         memory.clear();
-        Ok(ApplyingNote { memory, ended })
+        Ok(ApplyingNote { memory, ended, was_slow: false })
+    }
+
+    /// What those read who watch what is being applied.
+    pub fn memory(&self) -> Arc<Memory> {
+        self.memory.clone()
     }
 
     /// At which entry the process ended, if nothing has been applied beyond it since.
@@ -114,13 +127,34 @@ impl ApplyingNote {
     #[inline]
     pub fn applied(&mut self, index: u64) {
         self.memory.clear();
-        if self.ended.as_ref().is_some_and(|ended| ended.applying.index <= index) {
+        if !self.was_slow && self.ended.as_ref().is_some_and(|ended| ended.applying.index <= index) {
+            self.forget();
+        }
+    }
+
+    /// A command took so long that whoever waits for the node may kill it before a checkpoint holds what it did. The first of such
+    /// commands is kept: the next start meets it first.
+    #[cold]
+    pub fn slow(&mut self, applying: Applying) {
+        if std::mem::replace(&mut self.was_slow, true) {
+            return;
+        }
+        let before = self.ended.as_ref().filter(|ended| ended.applying.index == applying.index);
+        let times = before.map_or(0, |ended| ended.times).saturating_add(1);
+        self.ended = Some(Ended { applying, times });
+        self.memory.keep(self.ended.as_ref());
+    }
+
+    /// A checkpoint holds everything up to an entry.
+    pub fn checkpointed(&mut self, index: u64) {
+        if self.was_slow && self.ended.as_ref().is_some_and(|ended| ended.applying.index <= index) {
             self.forget();
         }
     }
 
     /// The process went beyond the entry at which it had ended, or stops as it should.
     pub fn forget(&mut self) {
+        self.was_slow = false;
         if self.ended.take().is_some() {
             self.memory.keep(None);
         }
@@ -162,6 +196,9 @@ impl Guard {
     #[inline]
     pub fn applied(&mut self, index: u64) {
         self.times.end();
+        if let Some(slow) = self.times.take_slow() {
+            self.note.slow(Applying { index, ..slow });
+        }
         self.note.applied(index);
     }
 }
@@ -181,11 +218,11 @@ impl Watch for Watching<'_> {
         self.times.end();
         self.note.command(self.index, number, self.commands, command, process_instance);
         let decision = decide(self.refused, number);
+        self.times.begin((number, self.commands), command, process_instance);
         #[cfg(debug_assertions)]
         if decision == Decision::Process {
             planted::strike(command);
         }
-        self.times.begin(command, process_instance);
         decision
     }
 }
@@ -240,7 +277,7 @@ pub(crate) fn reason_to_leave_out(
     }
     let subject = noted_command(log, partition, applying).map(|command| engine.subject(&command)).unwrap_or_default();
     Some(format!(
-        "The process ended {} times in a row while it applied {}. {}",
+        "The process ended {} times in a row while it applied {}, or soon after it had taken very long. {}",
         ended.times,
         describe(applying, &subject),
         advice(paths.directory(), partition, applying)

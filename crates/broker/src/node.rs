@@ -16,6 +16,7 @@ use parking_lot::{Mutex, RwLock};
 use protocol::{ClockIntent, ClockValue, Command, Key, PartitionId, Payload};
 use replication::{Options as ReplicationOptions, RaftEngineLog, Replicas};
 
+use crate::applying::{LongCommand, Notes, Watcher};
 use crate::client::{Client, PartitionView};
 use crate::clock::Clock;
 use crate::data_directory::DataDirectory;
@@ -38,6 +39,10 @@ use host::{Host, TakesPart};
 use opening::Opened;
 use threads::{Stage, Threads};
 
+/// A stopping node waits no longer for a command.
+const STOP_COMMAND_MAX: Duration = Duration::from_secs(5);
+/// How often it looks meanwhile what it waits for.
+const STOP_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// The largest number of partitions.
 const PARTITION_COUNT_MAX: u16 = PartitionId::MAX.0;
 
@@ -165,8 +170,7 @@ impl Node {
             let clock_changed = sender.clone();
             self.shared.clock.on_change(Arc::new(move || drop(clock_changed.send(Work::ClockChanged))));
             let thread = ProcessingThread::new(self.shared.clone(), receiver);
-            self.threads
-                .start(&self.shared, Stage::Processing, format!("processing {number}"), move || thread.run())?;
+            self.threads.start(&self.shared, Stage::Processing, threads::processing(number), move || thread.run())?;
         }
         let batch_limit_bytes = self.host.options.batch_limit_bytes;
         let replication = ReplicationThread::new(self.shared.clone(), inboxes.inbox, replicas, batch_limit_bytes);
@@ -209,7 +213,7 @@ impl Node {
     fn start_disk(&mut self, pieces: Receiver<()>) -> Result<(), StartError> {
         let (sender, stop) = crossbeam_channel::bounded(0);
         self.stop_disk = Some(sender);
-        let thread = DiskThread::new(self.shared.disk.clone(), self.host.maintenance.clone(), stop.clone());
+        let thread = DiskThread::new(self.shared.clone(), self.host.maintenance.clone(), stop.clone());
         self.threads.start(&self.shared, Stage::Disk, "disk".to_owned(), move || thread.run())?;
         if self.host.exporters.is_empty() {
             return Ok(());
@@ -318,7 +322,7 @@ impl Node {
         for processing in &self.host.work {
             drop(processing.send(Work::Stop));
         }
-        result = result.and(self.threads.join(Stage::Processing));
+        result = result.and(self.join_processing());
         self.shared.entrances.all().values().for_each(|entrance| entrance.requests.close());
         (self.stop_exporters, self.host.exporters_alive) = (None, None);
         result = result.and(self.join_exporters());
@@ -330,6 +334,33 @@ impl Node {
 }
 
 impl Node {
+    /// A command that still computes holds up no stop: the log has it, and the next start applies it.
+    fn join_processing(&mut self) -> Result<(), StopError> {
+        let mut watcher = Watcher::default();
+        loop {
+            let running = self.threads.running(Stage::Processing);
+            if running.is_empty() || self.shared.is_crashed() {
+                return self.threads.join(Stage::Processing);
+            }
+            let lasting = watcher.lasting(&self.shared.notes, Instant::now(), STOP_COMMAND_MAX);
+            let holds_up = |long: &LongCommand| self.host.thread_of(long.partition);
+            let held_up: Vec<String> = lasting.iter().map(holds_up).map(threads::processing).collect();
+            if running.iter().all(|name| held_up.contains(name)) {
+                for LongCommand { partition, applying, .. } in lasting {
+                    tracing::warn!(
+                        %partition, command = applying.command, key = applying.key.raw(),
+                        process_instance = applying.process_instance.raw(),
+                        "the node stops without the last checkpoint of the partition, which still applies {applying}: nothing is \
+                         lost, and the next start applies it again"
+                    );
+                }
+                self.threads.abandon(Stage::Processing);
+                return self.threads.join(Stage::Processing);
+            }
+            std::thread::sleep(STOP_LOOK_INTERVAL);
+        }
+    }
+
     /// An exporter that does not come back is left behind: what it had not acknowledged comes again.
     fn join_exporters(&mut self) -> Result<(), StopError> {
         let Some(ended) = self.exporters_ended.take() else { return Ok(()) };
@@ -385,6 +416,7 @@ fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound
         advertised_address: Mutex::new(options.advertised_address.clone()),
         clock: Arc::new(Clock::new(options.clock_control)),
         disk: directory.disk.clone(),
+        notes: Notes::default(),
         partition_count: options.partition_count,
         entrances: Entrances::default(),
         inbox,

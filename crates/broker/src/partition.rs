@@ -105,6 +105,21 @@ pub struct Partition {
     leading: Option<Leading>,
 }
 
+/// What of its own work a partition goes on with. Each step writes records, which need room on the disk and are kept until exporters
+/// have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Room {
+    /// All of it.
+    Enough,
+    /// What comes to an end: that gives room back.
+    ForEnds,
+    /// Nothing.
+    None,
+}
+
+/// Own work that waits for room is looked at again after this time: whoever makes room does not say so.
+const ROOM_LOOK_MILLISECONDS: i64 = 200;
+
 /// When a partition has something to do if nothing happens before.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NextPoll {
@@ -121,6 +136,8 @@ struct Leading {
     due: UnderWay,
     /// The continuation of interrupted work that is under way.
     continuation: UnderWay,
+    /// When to look whether there is room for interrupted work that waits for it (steady time).
+    room_check: Option<i64>,
     /// There may be commands to other partitions that are not acknowledged.
     awaits_acknowledgement: bool,
     /// When to look after them (steady time).
@@ -201,6 +218,7 @@ impl Partition {
         let mut leading = Leading {
             due: UnderWay::default(),
             continuation: UnderWay::default(),
+            room_check: None,
             awaits_acknowledgement: false,
             outbox_check: now.steady_milliseconds.saturating_add(self.options.resend_interval_milliseconds),
             unacknowledged: BTreeMap::new(),
@@ -277,8 +295,8 @@ impl Partition {
     }
 
     /// Looks for work that the partition has to start itself: what is due, what was interrupted, what was not
-    /// acknowledged.
-    pub fn poll(&mut self, now: Moment, effects: &mut Effects) {
+    /// acknowledged. Interrupted work waits while there is no room for what it would write.
+    pub fn poll(&mut self, now: Moment, room: Room, effects: &mut Effects) {
         let steady = now.steady_milliseconds;
         let clock = self.time.now(now);
         let lost_before = steady.saturating_sub(self.options.lost_after_milliseconds);
@@ -290,11 +308,23 @@ impl Partition {
             effects.submit.extend(commands.filter(|command| leading.due.submitted(command, steady)));
         }
         leading.continuation.give_up(lost_before);
-        if leading.continuation.len() == 0
-            && let Some(command) = self.engine.continuation()
-        {
-            leading.continuation.submitted(&command, steady);
-            effects.submit.push(command);
+        leading.room_check = None;
+        if leading.continuation.len() == 0 {
+            let continuation = match room {
+                Room::Enough => self.engine.continuation(),
+                Room::ForEnds => self.engine.continuation_of_end(),
+                Room::None => None,
+            };
+            match continuation {
+                Some(command) => {
+                    leading.continuation.submitted(&command, steady);
+                    effects.submit.push(command);
+                }
+                None if room != Room::Enough && self.engine.has_interrupted_work() => {
+                    leading.room_check = Some(steady.saturating_add(ROOM_LOOK_MILLISECONDS));
+                }
+                None => {}
+            }
         }
         if leading.outbox_check <= steady {
             leading.outbox_check = steady.saturating_add(self.options.resend_interval_milliseconds);
@@ -318,7 +348,8 @@ impl Partition {
         let (due, continuation) = (leading.due.lost_at(lost_after), leading.continuation.lost_at(lost_after));
         let clock = if due.is_some() { None } else { self.engine.next_due() };
         let behind = clock.and_then(|at| self.time.steady_at(at));
-        NextPoll { clock, steady_milliseconds: [due, continuation, outbox, behind].into_iter().flatten().min() }
+        let room = leading.room_check;
+        NextPoll { clock, steady_milliseconds: [due, continuation, outbox, behind, room].into_iter().flatten().min() }
     }
 
     /// Sends the oldest command again whose acknowledgement is overdue. The pause grows with each attempt, because

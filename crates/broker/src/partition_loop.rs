@@ -12,12 +12,14 @@ use protocol::{Command, Record, RecordPlace};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
 use crate::entrance::Health;
-use crate::partition::{Effects, Moment, Partition};
+use crate::partition::{Effects, Moment, Partition, Room};
 use crate::record_log::{RecordLogError, RecordWriter};
 use crate::replication_loop::CommittedEntry;
 
 /// Pause before records are written again that could not be written.
 const RECORDS_RETRY_PAUSE: Duration = Duration::from_millis(200);
+/// A checkpoint follows at once behind what took longer to apply.
+const SAVED_AFTER: Duration = Duration::from_secs(1);
 /// Time between two looks at the engine's own numbers.
 const STATISTICS_INTERVAL: Duration = Duration::from_secs(1);
 /// What is due later than that is looked at again before.
@@ -37,6 +39,9 @@ pub trait Shell {
 
     /// Time since the start of the partition. It never goes back, and it is the steady time of [`Shell::now`].
     fn elapsed(&self) -> Duration;
+
+    /// What of its own work the partition may go on with.
+    fn room(&self) -> Room;
 
     /// An entry is read, to be applied.
     fn begin(&mut self, index: u64);
@@ -292,6 +297,10 @@ impl<P> PartitionLoop<P> {
         };
         shell.end(index);
         shell.taken(data.len());
+        if shell.elapsed().saturating_sub(started) >= SAVED_AFTER {
+            // The next start had to do it again.
+            self.checkpoint_at = shell.elapsed();
+        }
         let commands = match applied {
             Ok(commands) => commands,
             Err(reason) => return self.die(shell, &reason),
@@ -335,7 +344,7 @@ impl<P> PartitionLoop<P> {
     fn poll(&mut self, shell: &mut impl Shell<Permit = P>) {
         let now = shell.now();
         self.effects.clear();
-        self.partition.poll(now, &mut self.effects);
+        self.partition.poll(now, shell.room(), &mut self.effects);
         self.carry_out(shell);
         let next = self.partition.next_poll();
         // A clock that stands still never shows what is ahead of it.

@@ -10,6 +10,7 @@ use engine::{Engine, FeatureLevel, Push, Reply};
 use parking_lot::{Mutex, RwLock};
 use protocol::PartitionId;
 
+use crate::applying::Notes;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::disk::Disk;
@@ -82,6 +83,7 @@ impl Reception {
             partition_count: options.partition_count,
             entrances: partitions().map(entrance).collect(),
             disk,
+            notes: Notes::default(),
             inbox: sender,
             streams: Streams::new(partitions(), options.stream_window),
             listeners: RwLock::default(),

@@ -7,6 +7,7 @@ use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
 use protocol::{GlobalListenerValue, PartitionId};
 
+use crate::applying::Notes;
 use crate::clock::Clock;
 use crate::disk::Disk;
 use crate::entrance::{Entrance, Health, Role};
@@ -39,6 +40,8 @@ pub(crate) struct Shared {
     pub advertised_address: Mutex<(String, u16)>,
     pub clock: Arc<Clock>,
     pub disk: Arc<Disk>,
+    /// What the partitions are applying.
+    pub notes: Notes,
     /// Number of partitions of the cluster, which are numbered from 1.
     pub partition_count: u16,
     /// Of the partitions that this node holds.
@@ -144,6 +147,7 @@ impl Shared {
             partition_count,
             entrances: (1..=partition_count).map(PartitionId).map(entrance).collect(),
             disk,
+            notes: Notes::default(),
             inbox,
             streams: Streams::new(
                 (1..=partition_count).map(PartitionId),

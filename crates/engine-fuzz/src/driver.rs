@@ -3,6 +3,7 @@
 mod global_listeners;
 mod instances;
 mod jobs;
+mod pairs;
 mod people;
 
 use std::ops::Range;
@@ -81,7 +82,7 @@ impl<'a, 'b> Driver<'a, 'b> {
 
     /// Does something, each as often as it should come.
     fn step(&mut self) -> Outcome {
-        match self.choices.below(43) {
+        match self.choices.below(45) {
             0..=2 => self.create(),
             3..=5 => self.complete_job(),
             6..=8 => self.complete_jobs(),
@@ -108,6 +109,7 @@ impl<'a, 'b> Driver<'a, 'b> {
             38..=39 => self.broadcast(),
             40..=41 => self.choose(),
             42 => self.complete_with_result(),
+            43..=44 => self.pair(),
             _ => self.create_with_instructions(),
         }
     }

@@ -65,7 +65,7 @@ use protocol::{
     RecordPlace, SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
 };
 
-use crate::state::{Counters, EarlyVariables, OutboxRow, SavedLevel, State, Tables};
+use crate::state::{Counters, EarlyVariables, OutboxRow, SavedLevel, State, Tables, WorkRow};
 
 /// More keys than a life of the data gives between a copy and its loss, and so few that data can be put back 100,000 times.
 const KEYS_OF_A_LOST_LIFE: u64 = 1 << 34;
@@ -355,8 +355,23 @@ impl Engine {
             return None;
         }
         let (sequence, row) = self.state.tables.work.iter().next()?;
-        let value = WorkValue { sequence, process_instance_key: row.process_instance_key, ..WorkValue::default() };
-        Some(Command::of_system(Key::NONE, Payload::Work(WorkIntent::Continue, Box::new(value))))
+        Some(continuation_of(sequence, &row))
+    }
+
+    /// For the leader, while there is room only for what gives room back: the command that continues the oldest interrupted work of
+    /// a process instance that comes to its end.
+    pub fn continuation_of_end(&self) -> Option<Command> {
+        if self.state.counters.work_entries == 0 || self.awaits_checkpoint() {
+            return None;
+        }
+        let mut work = self.state.tables.work.iter().take(WORK_LOOKED_AT_MAX);
+        let (sequence, row) = work.find(|(_, row)| element::comes_to_an_end(&self.state, row.process_instance_key))?;
+        Some(continuation_of(sequence, &row))
+    }
+
+    /// Whether something was interrupted and waits to be continued.
+    pub fn has_interrupted_work(&self) -> bool {
+        self.state.counters.work_entries > 0
     }
 
     /// Whether so much changed since the last checkpoint that self-sustaining work must wait for the next one.
@@ -539,4 +554,12 @@ impl Engine {
             store: self.state.tables.statistics(),
         }
     }
+}
+
+/// Entries of the work queue among which one is looked for that comes to an end.
+const WORK_LOOKED_AT_MAX: usize = 2_000;
+
+fn continuation_of(sequence: u64, row: &WorkRow) -> Command {
+    let value = WorkValue { sequence, process_instance_key: row.process_instance_key, ..WorkValue::default() };
+    Command::of_system(Key::NONE, Payload::Work(WorkIntent::Continue, Box::new(value)))
 }

@@ -50,6 +50,8 @@ pub struct Limits {
     pub output_collection_update_bytes_max: usize,
     /// Bytes of all results of a loop; more are an incident of the inner instance that adds them.
     pub output_collection_bytes_max: usize,
+    /// Variables that are set together, times the scopes in which each of them is looked for; more are an incident, or refused.
+    pub variable_looks_max: usize,
     /// Bytes of the variables that go to a called process, and of those that come back; more are an incident.
     pub called_variables_bytes_max: usize,
     /// Bytes of the variables of a root process instance and of all processes that it called, about; more are an incident of the
@@ -108,6 +110,7 @@ impl Limits {
         output_collection_updates_max: 1_000,
         output_collection_update_bytes_max: 16 << 10,
         output_collection_bytes_max: 16 << 20,
+        variable_looks_max: 2_000_000,
         called_variables_bytes_max: 32 << 20,
         root_variable_bytes_max: 512 << 20,
         root_element_instances_max: 1_000_000,

@@ -5,6 +5,8 @@
 //! decision closes the definition at once, so that nothing new begins with it, but keeps it until the last instance that it
 //! runs there has ended: a definition in use never goes.
 
+use std::collections::BTreeSet;
+
 use protocol::{
     Command, DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsMetadata, DecisionRequirementsValue,
     FormIntent, FormValue, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessIntent, ProcessMetadata,
@@ -153,13 +155,7 @@ fn has_living_instances(state: &State, definition: Key) -> bool {
 /// Whether an element of the definition, perhaps a whole instance, is yet to begin by interrupted work. There is little of
 /// that, if any at all.
 fn has_waiting_work(state: &State, definition: Key) -> bool {
-    let begins = |command: &Command| match &command.payload {
-        Payload::ProcessInstance(ProcessInstanceIntent::ActivateElement, value) => {
-            value.process_definition_key == definition
-        }
-        _ => false,
-    };
-    state.counters.work_entries > 0 && state.tables.work.iter().any(|(_, row)| row.commands.iter().any(begins))
+    definitions_of_waiting_work(state).contains(&definition)
 }
 
 /// What is decided cannot be refused: the deletion waits its turn behind the work.
@@ -224,10 +220,24 @@ pub(crate) fn finish_unused(execution: &mut Execution<'_>) {
     let deleting = execution.state.tables.deleting_processes.iter();
     let unused: Vec<Key> =
         deleting.filter(|(_, row)| row.is_unused).map(|(definition, _)| Key::from_raw(definition)).collect();
+    // Looked for once, however many they are.
+    let awaited = definitions_of_waiting_work(&execution.state);
     for definition in unused {
-        let state = &*execution.state;
-        if !has_living_instances(state, definition) && !has_waiting_work(state, definition) {
+        if !has_living_instances(&execution.state, definition) && !awaited.contains(&definition) {
             finish(execution, definition);
         }
     }
+}
+
+/// The definitions of which an element is yet to begin by interrupted work.
+fn definitions_of_waiting_work(state: &State) -> BTreeSet<Key> {
+    if state.counters.work_entries == 0 {
+        return BTreeSet::new();
+    }
+    let definition = |command: &Command| match &command.payload {
+        Payload::ProcessInstance(ProcessInstanceIntent::ActivateElement, value) => Some(value.process_definition_key),
+        _ => None,
+    };
+    let rows = state.tables.work.iter();
+    rows.flat_map(|(_, row)| row.commands.iter().filter_map(definition).collect::<Vec<_>>()).collect()
 }

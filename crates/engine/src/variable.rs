@@ -27,10 +27,20 @@ pub(crate) fn find(state: &State, mut scope: Key, name: &Arc<str>) -> Option<Arc
     None
 }
 
+/// Scopes that are looked through for a variable without a charge: few models nest deeper.
+const SCOPES_UNCHARGED: usize = 10;
+/// What each further one is charged.
+const SCOPE_STEPS: usize = 10;
+
 /// The same for expressions, which look at long variables again and again.
 pub(crate) fn find_long(execution: &Execution<'_>, mut scope: Key, name: &Arc<str>) -> Option<Arc<VariableRow>> {
     let known = &execution.used.long_variables;
+    let mut scopes = 0;
     while let Some(instance) = execution.state.element_instance(scope) {
+        scopes += 1;
+        if scopes > SCOPES_UNCHARGED {
+            execution.used.budget.charge(SCOPE_STEPS);
+        }
         if instance.has_variables {
             if let Some(row) = known.get(scope, name) {
                 return Some(row);

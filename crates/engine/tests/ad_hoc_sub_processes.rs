@@ -189,7 +189,8 @@ fn large_results_are_written_once_and_conditions_see_them_before() {
 /// What a client makes of the collection meanwhile stays, as long as it is a list.
 #[test]
 fn a_collection_that_is_changed_while_results_wait_is_what_they_come_behind() {
-    let results = "<zeebe:adHoc activeElementsCollection=\"=elements\" outputCollection=\"results\" outputElement=\"=x\"/>";
+    let results =
+        "<zeebe:adHoc activeElementsCollection=\"=elements\" outputCollection=\"results\" outputElement=\"=x\"/>";
     let mut fixture = Fixture::new(&process("", results, ""));
     fixture.create(r#"{"elements":["a","b"],"x":1}"#);
     let big = "x".repeat(20_000);

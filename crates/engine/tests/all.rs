@@ -30,6 +30,7 @@ mod message_partitions;
 mod messages;
 mod node_starts;
 mod origin;
+mod products;
 mod routing;
 mod scenarios;
 mod signals;

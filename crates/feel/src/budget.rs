@@ -128,6 +128,13 @@ impl Budget {
         Ok(())
     }
 
+    /// Charges steps that were taken although nobody knew before how many: when they are too many, whatever comes next fails.
+    #[inline]
+    pub fn charge(&self, steps: usize) {
+        let steps = u32::try_from(steps).unwrap_or(u32::MAX);
+        self.steps.set(self.steps.get().saturating_add(steps).min(self.steps_max));
+    }
+
     /// Call before this many bytes of a variable are read.
     #[inline]
     pub fn read(&self, bytes: usize) -> Result<(), Exceeded> {

@@ -158,7 +158,8 @@ pub(crate) fn job_request(
     if timeout < 1 {
         return Err(Failure::expected(action, "timeout", "greater than zero", timeout));
     }
-    let variables: usize = fetch_variables.iter().map(String::len).sum();
+    // A name without a letter is one to look for too.
+    let variables: usize = fetch_variables.iter().map(|name| name.len() + 1).sum();
     let bytes = job_type.len() + worker.len() + variables;
     if bytes > JOB_REQUEST_BYTES_MAX {
         let rule = format!("at most {JOB_REQUEST_BYTES_MAX} bytes together");

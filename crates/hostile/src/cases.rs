@@ -12,6 +12,7 @@ mod global_listeners;
 mod listeners;
 mod loops;
 mod names;
+mod pairs;
 mod people;
 mod rest;
 mod searches;
@@ -28,7 +29,7 @@ pub struct Case {
     pub name: &'static str,
     /// Whether it belongs to the shortened set.
     pub is_short: bool,
-    pub(crate) run: fn(Victim) -> Pin<Box<dyn Future<Output = Verdict> + Send>>,
+    pub(crate) run: Box<dyn Fn(Victim) -> Pin<Box<dyn Future<Output = Verdict> + Send>>>,
 }
 
 /// A list of cases: `short` or `long`, what it does, and the function that does it.
@@ -40,7 +41,7 @@ macro_rules! cases {
             group: $group,
             name: $name,
             is_short: $crate::cases::cases!(@ $length),
-            run: |victim| Box::pin($function(victim)),
+            run: Box::new(|victim| Box::pin($function(victim))),
         }),*]
     };
 }
@@ -58,6 +59,7 @@ pub fn all() -> Vec<Case> {
         expressions::cases(),
         decisions::cases(),
         data::cases(),
+        pairs::cases(),
         deployments::cases(),
         connections::cases(),
         frames::cases(),

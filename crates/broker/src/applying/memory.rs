@@ -41,7 +41,7 @@ const KEPT_WORDS: usize = NOTE_WORDS + 1;
 pub(super) type Fields = [u64; NOTE_WORDS - 2];
 
 #[derive(Debug)]
-pub(super) struct Memory {
+pub(crate) struct Memory {
     /// Belongs to this value alone, which unmaps it when it is dropped.
     words: &'static [AtomicU64; WORDS],
 }
@@ -103,6 +103,19 @@ impl Memory {
         for (word, value) in self.words[KEPT..].iter().zip(words) {
             word.store(value.to_le(), Ordering::Release);
         }
+    }
+
+    /// The index of the entry that is being applied, and which of its commands; none when nothing is.
+    pub fn place(&self) -> Option<(u64, u64)> {
+        let [index, number] = [NOTE, NOTE + 1].map(|word| u64::from_le(self.words[word].load(Ordering::Acquire)));
+        (index > 0).then_some((index, number))
+    }
+
+    /// What is being applied, if anything is. A note that changes meanwhile is none.
+    pub fn current(&self) -> Option<Applying> {
+        let words = &self.words[NOTE..NOTE + NOTE_WORDS];
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le(word.load(Ordering::Acquire))).collect();
+        decode(&words)
     }
 
     /// At which entry the process ended, the last time included.

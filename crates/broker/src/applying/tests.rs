@@ -157,3 +157,45 @@ fn a_refused_command_is_noted_and_not_processed() {
         Watching { note: &note, refused: &all, times: &CommandTimes::of(PartitionId(1)), index: 5, commands: 3 };
     assert!([1, 2, 3].iter().all(|number| watching.before(*number, &command, Key::NONE) != Decision::Process));
 }
+
+/// Whoever waits for the node kills it before a checkpoint holds what the slow command did.
+#[test]
+fn a_slow_command_is_poison_at_its_third_start_unless_a_checkpoint_holds_it() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join(FILE_NAME);
+    let slow = |number| Applying {
+        index: 8,
+        number,
+        commands: 2,
+        key: Key::NONE,
+        process_instance: Key::NONE,
+        command: "VARIABLE_DOCUMENT UPDATE".to_owned(),
+    };
+    let apply_slowly = || {
+        let mut note = ApplyingNote::open(&path, PARTITION).expect("a directory");
+        note.begin(8);
+        note.slow(slow(2));
+        note.applied(8);
+        note.begin(9);
+        note.slow(Applying { index: 9, ..slow(1) });
+        note.applied(9);
+        note
+    };
+    for expected in [1, 2] {
+        drop(apply_slowly());
+        let ended = read(&path, PARTITION).expect("readable").expect("it was slow");
+        assert_eq!((ended.times, ended.is_poisoned()), (expected, false));
+        assert_eq!(ended.applying, slow(2), "the first one is what the next start meets first");
+    }
+    let mut note = apply_slowly();
+    assert!(read(&path, PARTITION).expect("readable").expect("it was slow").is_poisoned(), "the third start");
+    note.checkpointed(7);
+    assert_eq!(times(&path), Some(3));
+    note.checkpointed(8);
+    assert_eq!(times(&path), None, "nobody applies it again");
+    drop(apply_slowly());
+    let mut note = ApplyingNote::open(&path, PARTITION).expect("a directory");
+    note.begin(8);
+    note.applied(8);
+    assert_eq!(times(&path), None, "it was not slow this time");
+}

@@ -12,8 +12,12 @@ use std::time::{Duration, Instant};
 
 use protocol::{Command, Key, PartitionId};
 
+use super::Applying;
+
 /// A command that takes longer is told, with its name.
 const LONG: Duration = Duration::from_millis(100);
+/// A command that computes longer counts as one that ends the process, until a checkpoint holds what it did.
+const SLOW: Duration = Duration::from_secs(10);
 /// The processor time of a command is known to within this, and not asked for where it takes less.
 const PRECISION: Duration = Duration::from_millis(1);
 /// Upper bounds of the classes of durations, in microseconds. Each bound of the metric is one of them, and the last class takes what
@@ -27,6 +31,8 @@ const BOUNDS: [u64; 23] = [
 #[derive(Debug, Clone, Copy)]
 struct UnderWay {
     began: Instant,
+    /// Which command of its entry it is, and how many there are.
+    number: (u32, u32),
     value_type: &'static str,
     intent: &'static str,
     key: Key,
@@ -60,6 +66,8 @@ pub(crate) struct CommandTimes {
     reading: Cell<Option<Reading>>,
     longest: Cell<Duration>,
     longest_computing: Cell<Duration>,
+    /// The first slow command since this was asked for.
+    slow: Cell<Option<UnderWay>>,
     counts: [Cell<usize>; BOUNDS.len()],
 }
 
@@ -72,19 +80,21 @@ impl CommandTimes {
             reading: Cell::default(),
             longest: Cell::default(),
             longest_computing: Cell::default(),
+            slow: Cell::default(),
             counts: Default::default(),
         }
     }
 
     /// A command begins.
     #[inline]
-    pub fn begin(&self, command: &Command, process_instance: Key) {
+    pub fn begin(&self, number: (u32, u32), command: &Command, process_instance: Key) {
         let began = Instant::now();
         if self.reading.get().is_none_or(|reading| began.duration_since(reading.at) > PRECISION) {
             self.reading.set(Some(Reading::now(began)));
         }
         self.under_way.set(Some(UnderWay {
             began,
+            number,
             value_type: command.payload.value_type().name(),
             intent: command.payload.intent_name(),
             key: command.key,
@@ -112,6 +122,9 @@ impl CommandTimes {
         let computing = now.processor.saturating_sub(before.processor).min(duration);
         self.reading.set(Some(now));
         self.longest_computing.set(self.longest_computing.get().max(computing));
+        if computing >= SLOW && self.slow.get().is_none() {
+            self.slow.set(Some(*ended));
+        }
         if duration >= LONG {
             self.tell(ended, duration, computing);
         }
@@ -126,6 +139,19 @@ impl CommandTimes {
             key = key.raw(), process_instance = process_instance.raw(),
             "{value_type} {intent} was one long command"
         );
+    }
+
+    /// The first slow command since the last time; its entry is for who asks to know.
+    #[inline]
+    pub fn take_slow(&self) -> Option<Applying> {
+        self.slow.take().map(|slow| Applying {
+            index: 0,
+            number: slow.number.0,
+            commands: slow.number.1,
+            key: slow.key,
+            process_instance: slow.process_instance,
+            command: format!("{} {}", slow.value_type, slow.intent),
+        })
     }
 
     /// The longest since the start.
@@ -176,7 +202,7 @@ mod tests {
         let times = CommandTimes::of(PartitionId(1));
         times.end();
         let payload = Payload::Work(WorkIntent::Continue, Box::default());
-        times.begin(&Command::of_system(Key::NONE, payload), Key::NONE);
+        times.begin((1, 1), &Command::of_system(Key::NONE, payload), Key::NONE);
         assert_eq!(times.take().count(), 0, "nothing has ended");
         times.end();
         times.end();
@@ -187,12 +213,12 @@ mod tests {
     fn what_a_command_computes_is_told_apart_from_how_long_it_takes() {
         let times = CommandTimes::of(PartitionId(1));
         let command = Command::of_system(Key::NONE, Payload::Work(WorkIntent::Continue, Box::default()));
-        times.begin(&command, Key::NONE);
+        times.begin((1, 1), &command, Key::NONE);
         std::thread::sleep(PRECISION * 20);
         times.end();
         let asleep = times.longest_computing();
         assert!(asleep < PRECISION * 10 && times.longest() >= PRECISION * 20, "{asleep:?} of {:?}", times.longest());
-        times.begin(&command, Key::NONE);
+        times.begin((1, 1), &command, Key::NONE);
         let before = Reading::now(Instant::now()).processor;
         while Reading::now(Instant::now()).processor - before < PRECISION * 10 {}
         times.end();

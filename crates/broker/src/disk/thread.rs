@@ -1,6 +1,7 @@
 //! The thread that looks at the disk.
 //!
-//! It does nothing else, so that neither a long checkpoint nor a hanging volume delays the news that the disk fills up.
+//! It does nothing else that waits, so that no long checkpoint delays the news that the disk fills up. Between two looks it names
+//! commands that take long, which needs a thread that none of them can hold up.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,8 +13,10 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use super::reserve::Reserve;
 use super::space::Space;
 use super::{Disk, DiskState, Plan};
+use crate::applying::Watcher;
 use crate::maintenance::Maintenance;
 use crate::metrics::DiskMetrics;
+use crate::shared::Shared;
 
 /// Time between two looks: shorter than the pause before a retry of whatever failed for lack of room.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -32,19 +35,35 @@ pub(crate) struct DiskThread {
     allocate_from: Instant,
     /// Whether the last look failed.
     blind: bool,
+    shared: Arc<Shared>,
+    watcher: Watcher,
 }
 
 impl DiskThread {
-    pub fn new(disk: Arc<Disk>, maintenance: Sender<Maintenance>, stop: Receiver<()>) -> Self {
+    pub fn new(shared: Arc<Shared>, maintenance: Sender<Maintenance>, stop: Receiver<()>) -> Self {
+        let disk = shared.disk.clone();
         let directory = disk.directory.clone();
         let reserve = Reserve::of(&directory);
         let (metrics, allocate_from) = (DiskMetrics::new(), Instant::now());
-        DiskThread { disk, directory, reserve, maintenance, stop, metrics, allocate_from, blind: false }
+        let watcher = Watcher::default();
+        DiskThread {
+            disk,
+            directory,
+            reserve,
+            maintenance,
+            stop,
+            metrics,
+            allocate_from,
+            blind: false,
+            shared,
+            watcher,
+        }
     }
 
     /// Runs until the node stops.
     pub fn run(mut self) {
         while matches!(self.stop.recv_timeout(INTERVAL), Err(RecvTimeoutError::Timeout)) {
+            self.watcher.name(&self.shared.notes, Instant::now());
             match self.look() {
                 Ok(()) => self.blind = false,
                 Err(error) => self.fails(&error),

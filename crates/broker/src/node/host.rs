@@ -126,6 +126,7 @@ impl Host {
         let entrance = Entrance::new(opened.partition, limiter, requests, held);
         entrance.applied(&opened.engine);
         remark_refused(&entrance, &opened.guard, &opened.engine);
+        shared.notes.add(opened.partition, opened.guard.note.memory());
         shared.streams.add_partition(opened.partition);
         shared.entrances.add(Arc::new(entrance));
         shared.begin_streams(&opened.engine);
@@ -137,12 +138,17 @@ impl Host {
         }
     }
 
+    /// The number of the thread that applies the commands of a partition.
+    pub fn thread_of(&self, partition: PartitionId) -> usize {
+        usize::from(partition.0) % self.work.len()
+    }
+
     /// Gives a partition to all threads, to that of the log last, which hands it on to the one that owns it.
     pub fn hand_over(&self, opened: Opened, threads: &mut Threads) -> Result<TakesPart, StartError> {
         let partition = opened.partition;
         self.records.write().push(opened.records.clone());
         let exporters = self.start_exporters(&opened, threads)?;
-        let processing = self.work[usize::from(partition.0) % self.work.len()].clone();
+        let processing = self.work[self.thread_of(partition)].clone();
         let maintained = Maintained {
             partition,
             upkeep: Upkeep::new(opened.records.clone(), opened.engine.last_position()),

@@ -7,6 +7,11 @@ use std::thread::JoinHandle;
 use super::errors::{StartError, StopError};
 use crate::shared::Shared;
 
+/// The name of a thread that applies commands.
+pub(super) fn processing(number: usize) -> String {
+    format!("processing {number}")
+}
+
 #[derive(Default)]
 pub(super) struct Threads {
     /// In the order in which they are stopped: replication, processing, exporters, maintenance, those of the disk.
@@ -47,6 +52,12 @@ impl Threads {
         let thread = thread.map_err(|source| StartError::Thread { name: name.clone(), source })?;
         self.running.push((stage, name, thread));
         Ok(())
+    }
+
+    /// The names of the threads of a stage that have not ended.
+    pub fn running(&self, stage: Stage) -> Vec<String> {
+        let running = self.running.iter().filter(|(of, _, thread)| *of == stage && !thread.is_finished());
+        running.map(|(_, name, _)| name.clone()).collect()
     }
 
     /// Lets go of the threads of a stage that have not ended, and returns their names.

@@ -1,4 +1,5 @@
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use engine::EngineOptions;
 use model_builder::ProcessBuilder;
@@ -26,12 +27,15 @@ fn apply(partition: &mut Partition, timestamp: Timestamp, commands: Vec<Command>
 
 fn poll(partition: &mut Partition, now: i64) -> Effects {
     let mut effects = Effects::default();
-    partition.poll(at(now), &mut effects);
+    partition.poll(at(now), Room::Enough, &mut effects);
     effects
 }
 
 fn deployment() -> Command {
-    let process = ProcessBuilder::new("order").start("start").service_task("pay", "pay").end("end");
+    deployment_of(&ProcessBuilder::new("order").start("start").service_task("pay", "pay").end("end"))
+}
+
+fn deployment_of(process: &ProcessBuilder) -> Command {
     let resource = process.to_xml().into_bytes().into();
     let value = DeploymentValue {
         resources: vec![DeploymentResource { resource_name: "order.bpmn".into(), resource }],
@@ -42,8 +46,12 @@ fn deployment() -> Command {
 }
 
 fn creation() -> Command {
+    creation_of("order")
+}
+
+fn creation_of(id: &str) -> Command {
     let value = ProcessInstanceCreationValue {
-        bpmn_process_id: "order".into(),
+        bpmn_process_id: id.into(),
         version: -1,
         tenant_id: DEFAULT_TENANT.into(),
         ..ProcessInstanceCreationValue::default()
@@ -212,4 +220,38 @@ fn nothing_is_sent_to_others_before_another_life_of_the_data_has_begun() {
     apply(&mut partition, 40_001, effects.submit);
     let sent: Vec<_> = poll(&mut partition, 42_000).sends().filter_map(|sent| sent.command.source).collect();
     assert!(!sent.is_empty() && sent.iter().all(|source| source.incarnation == 7), "{sent:?}");
+}
+
+/// What multiplies by itself must not fill what new work may not fill.
+#[test]
+fn interrupted_work_waits_for_room_unless_it_comes_to_an_end() {
+    let mut partition = partition(1, 1);
+    partition.lead(at(0), &mut Effects::default());
+    let process = ProcessBuilder::new("many").start("start").service_task("each", "never");
+    let process = process.multi_instance("=for i in 1..3000 return i", "item").end("end");
+    apply(&mut partition, 50, vec![deployment_of(&process)]);
+    let created = apply(&mut partition, 60, vec![creation_of("many")]);
+    let poll_with = |partition: &mut Partition, now: i64, room: Room| {
+        let mut effects = Effects::default();
+        partition.poll(at(now), room, &mut effects);
+        effects.submit
+    };
+    assert_eq!(poll_with(&mut partition, 100, Room::None), []);
+    assert_eq!(poll_with(&mut partition, 110, Room::ForEnds), []);
+    assert_eq!(partition.next_poll().steady_milliseconds, Some(110 + ROOM_LOOK_MILLISECONDS), "it looks again");
+    let continuation = poll_with(&mut partition, 310, Room::Enough);
+    assert_eq!(continuation.len(), 1, "there is room again");
+    apply(&mut partition, 320, continuation);
+    assert_eq!(poll_with(&mut partition, 330, Room::ForEnds), []);
+    let is_process = |record: &&Record| matches!(&record.payload, Payload::ProcessInstance(_, value) if *value.element_id == *"many");
+    let key = created.records().iter().find(is_process).expect("it has begun").key;
+    let cancel = Payload::ProcessInstance(ProcessInstanceIntent::Cancel, Arc::default());
+    apply(&mut partition, 340, vec![Command::new(key, cancel)]);
+    let mut commands = 0;
+    while let [continuation] = &poll_with(&mut partition, 350 + commands, Room::ForEnds)[..] {
+        apply(&mut partition, 350 + commands, vec![continuation.clone()]);
+        commands += 1;
+    }
+    assert!(commands > 0, "to end it takes several commands");
+    assert_eq!(partition.engine().statistics().work_entries, 0, "it has ended");
 }

@@ -16,7 +16,7 @@ use crate::flow_control::Permit;
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::maintenance::Maintenance;
 use crate::metrics::{ProcessingMetrics, RecordMetrics};
-use crate::partition::{Moment, Partition};
+use crate::partition::{Moment, Partition, Room};
 use crate::partition_loop::{Batch, CheckpointPolicy, PartitionLoop, Shell};
 use crate::record_log::{RecordLogError, RecordWriter};
 use crate::replication_loop::CommittedEntry;
@@ -200,6 +200,10 @@ impl Shell for Surroundings {
         self.started.elapsed()
     }
 
+    fn room(&self) -> Room {
+        self.entrance.limiter.room_for_own_work()
+    }
+
     fn begin(&mut self, index: u64) {
         self.guard.note.begin(index);
     }
@@ -307,6 +311,7 @@ impl Shell for Surroundings {
         self.metrics.checkpoint(statistics.freeze_pause, statistics.write, pause);
         let (partition, applied) = (self.id, statistics.applied);
         let milliseconds = statistics.write.as_millis();
+        self.guard.note.checkpointed(applied);
         tracing::debug!(%partition, applied, milliseconds, "a checkpoint of the state was written");
         // Freeing millions of entries takes a while.
         drop(self.maintenance.send(Maintenance::Drop(retired)));

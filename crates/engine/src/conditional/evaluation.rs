@@ -54,10 +54,7 @@ fn check_definition(execution: &Execution<'_>, value: &ConditionalEvaluationValu
 }
 
 /// The start events that are looked at, oldest subscription first: (definition, subscription).
-fn subscriptions(
-    execution: &Execution<'_>,
-    value: &ConditionalEvaluationValue,
-) -> Result<Vec<(i64, i64)>, Rejection> {
+fn subscriptions(execution: &Execution<'_>, value: &ConditionalEvaluationValue) -> Result<Vec<(i64, i64)>, Rejection> {
     let tables = &execution.state.tables;
     let definition = value.process_definition_key;
     if definition.is_some() {

@@ -17,8 +17,8 @@ use crate::incident::Problem;
 use crate::state::{ElementInstance, Lifecycle, item_bytes};
 use crate::usage;
 use crate::variable::document::{self, Entry, Reach};
-use crate::variable::own::OwnEntries;
 use crate::variable::expression;
+use crate::variable::own::OwnEntries;
 
 /// The variable with the number of an inner instance among its siblings, from 1.
 const LOOP_COUNTER: &str = "loopCounter";

@@ -18,6 +18,9 @@ use crate::variable::document::{self, Entry, Reach};
 use crate::variable::own::OwnEntries;
 use crate::variable::{expression, mapping};
 
+/// What it is charged to go on to the next result that waits.
+const ROW_STEPS: usize = 5;
+
 /// The name of a collection, and what gives a result for it.
 pub(super) type Output = (Arc<str>, Expression);
 
@@ -216,7 +219,9 @@ pub(super) fn seen_by(
     name: &Arc<str>,
     expression: &Expression,
 ) -> Result<Option<Entry>, Problem> {
-    let is_read = holder.outputs > 0 && expression.variables().contains(name);
+    // To join the results of a long loop for each of them would take the square of their number.
+    let is_long_loop = holder.items > execution.limits.output_collection_updates_max;
+    let is_read = holder.outputs > 0 && !is_long_loop && expression.variables().contains(name);
     // The inner instance may have a variable of this name itself.
     if !is_read || execution.state.tables.variables.contains(&(inner.key.raw(), name.clone())) {
         return Ok(None);
@@ -264,7 +269,9 @@ fn behind_others(
     check_list(collection)?;
     let bytes = usize::try_from(holder.output_bytes).unwrap_or(usize::MAX);
     let bytes = bytes.saturating_add(holder.outputs as usize + collection.len() + "]".len());
-    execution.used.budget.build(bytes).map_err(|exceeded| cannot_write(name, exceeded.into()))?;
+    let budget = &execution.used.budget;
+    let charged = budget.build(bytes).and_then(|()| budget.spend((holder.outputs as usize).saturating_mul(ROW_STEPS)));
+    charged.map_err(|exceeded| cannot_write(name, exceeded.into()))?;
     let mut joined = begun(collection);
     joined.reserve_exact(bytes.saturating_sub(joined.len()));
     for (_, output) in execution.state.tables.loop_outputs.prefix(&holder_key.raw()) {
@@ -293,15 +300,18 @@ fn at_their_places(
     let written = collection.as_list().unwrap_or_default();
     let bytes = usize::try_from(holder.output_bytes).unwrap_or(usize::MAX);
     let bytes = bytes.saturating_add(items as usize * "null,".len() + "[]".len());
-    budget.build(bytes).map_err(|exceeded| cannot_write(name, exceeded.into()))?;
+    let charged = budget.build(bytes).and_then(|()| budget.spend((items as usize).saturating_mul(ROW_STEPS)));
+    charged.map_err(|exceeded| cannot_write(name, exceeded.into()))?;
     let mut joined = String::with_capacity(bytes);
     joined.push('[');
+    let mut waiting = tables.loop_outputs.prefix(&holder_key.raw()).peekable();
     for counter in 1..=items {
         if counter > 1 {
             joined.push(',');
         }
-        match (tables.loop_outputs.get(&(holder_key.raw(), counter)), written.get(counter as usize - 1)) {
-            (Some(output), _) => joined.push_str(&output),
+        let output = waiting.next_if(|((_, of), _)| *of == counter);
+        match (output, written.get(counter as usize - 1)) {
+            (Some((_, output)), _) => joined.push_str(&output),
             (None, Some(output)) => {
                 budget.write_json(output, &mut joined, usize::MAX).map_err(|error| cannot_write(name, error))?;
             }

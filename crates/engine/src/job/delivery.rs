@@ -3,10 +3,12 @@
 //! Invariant: while a queue holds a job, no stream of its type has credit left. Whatever adds a job or credit calls
 //! [`deliver`], so it needs to look at streams only when the queue was empty before.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use protocol::{
-    ErrorType, JobBatchIntent, JobBatchValue, JobKind, JobStreamValue, JobValue, Key, Payload, StreamId, Text,
+    Command, ErrorType, JobBatchIntent, JobBatchValue, JobKind, JobStreamIntent, JobStreamValue, JobValue, Key,
+    Payload, StreamId, Text, WorkValue,
 };
 
 use crate::execution::Execution;
@@ -54,15 +56,28 @@ pub(crate) fn deliver(execution: &mut Execution<'_>, queue: &JobQueue) {
         return;
     }
     let queue_id = queue.id();
+    let mut has_delivered = false;
     while !execution.state.tables.available_jobs.is_empty(&queue_id) {
         let Some(stream) = next_stream(&execution.state, &queue_id) else {
             execution.announce_jobs(&queue.tenant_id, &queue.job_type);
             return;
         };
+        if has_delivered && execution.is_over_budget() {
+            return deliver_later(execution, &stream);
+        }
+        has_delivered = true;
         if !push_to(execution, &queue_id, &stream) {
             return;
         }
     }
+}
+
+/// The rest waits its turn in the work queue, as a grant that grants nothing more.
+fn deliver_later(execution: &mut Execution<'_>, stream: &JobStreamValue) {
+    let value = JobStreamValue { stream: stream.stream, ..JobStreamValue::default() };
+    let command = Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Grant, Box::new(value)));
+    let commands = vec![command.following(&execution.origin)];
+    execution.enqueue(WorkValue { commands, rounds: execution.rounds, ..WorkValue::default() });
 }
 
 /// The next stream in turn that has credit.
@@ -121,6 +136,12 @@ fn push_to(execution: &mut Execution<'_>, queue: &(Arc<str>, Arc<str>), stream: 
     true
 }
 
+/// The wanted names in their order, each once.
+fn each_once(wanted: &[Text]) -> Vec<Text> {
+    let mut seen = BTreeSet::new();
+    wanted.iter().filter(|name| seen.insert(*name)).cloned().collect()
+}
+
 /// What an activation asks for.
 pub(crate) struct Activation<'a> {
     pub worker: &'a Text,
@@ -153,25 +174,38 @@ pub(crate) fn take_jobs(
     let mut too_large = Vec::new();
     let mut banned = Vec::new();
     let mut bytes = 0;
+    let wanted = each_once(activation.fetch_variables);
     for (key, _) in execution.state.tables.available_jobs.iter(queue).take(activation.jobs_max) {
+        let has_some = !taken.keys.is_empty() || !too_large.is_empty() || !banned.is_empty();
+        if has_some && execution.is_over_budget() {
+            taken.truncated = true;
+            break;
+        }
         let Some(row) = execution.state.tables.jobs.get(&key) else { continue };
         if execution.state.is_banned(row.value.process_instance_key) {
             banned.push(Key::from_raw(key));
             continue;
         }
         let mut job = (*row.value).clone();
-        job.variables =
-            document::collect(&execution.state, job.element_instance_key, activation.fetch_variables).into();
+        job.worker = activation.worker.clone();
+        let job_bytes_max = execution.limits.job_bytes_max;
+        let charge = |steps| execution.used.count_reads(steps);
+        let (state, element_instance) = (&execution.state, job.element_instance_key);
+        // Much more may be visible than any job may have.
+        let Some(variables) = document::collect_within(state, element_instance, &wanted, job_bytes_max, charge) else {
+            too_large.push((Key::from_raw(key), job));
+            continue;
+        };
+        job.variables = variables.into();
         if job.job_kind == JobKind::TaskListener {
             let over = listener::variables_of_change(&execution.state, job.element_instance_key);
-            job.variables = document::laid_over(&over, &job.variables, activation.fetch_variables);
+            job.variables = document::laid_over(&over, &job.variables, &wanted);
         }
-        job.worker = activation.worker.clone();
         let size = job.message_bytes();
-        if size > execution.limits.job_bytes_max {
+        if size > job_bytes_max {
             // There can be many.
             job.variables = Text::default();
-            too_large.push((Key::from_raw(key), job, size));
+            too_large.push((Key::from_raw(key), job));
             continue;
         }
         if bytes + size > activation.bytes_max && !taken.keys.is_empty() {
@@ -189,9 +223,9 @@ pub(crate) fn take_jobs(
     for key in banned {
         super::is_cancelled_as_banned(execution, key);
     }
-    for (key, job, size) in too_large {
+    for (key, job) in too_large {
         let message = format!(
-            "Expected to activate job with key '{key}' with at most {} bytes, but with its variables it has {size}; \
+            "Expected to activate job with key '{key}' with at most {} bytes, but with its variables it has more; \
              reduce the variables that are visible to it",
             execution.limits.job_bytes_max
         );

@@ -1,5 +1,6 @@
 //! Message start events: each message starts an instance; those with the same correlation key run one at a time.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bpmn::model::{ExecutableProcess, StaticOrExpression, Trigger};
@@ -61,8 +62,9 @@ pub(super) fn correlate(
     execution: &mut Execution<'_>,
     key: Key,
     message: &MessageValue,
-    mut correlated_processes: Vec<Text>,
+    correlated_processes: Vec<Text>,
 ) -> Option<Key> {
+    let mut correlated_processes: BTreeSet<Text> = correlated_processes.into_iter().collect();
     let name = message.name.shared();
     let tables = &execution.state.tables;
     let rows = tables.message_started_processes.prefix(&(message.tenant_id.shared().clone(), name.clone()));
@@ -75,7 +77,7 @@ pub(super) fn correlate(
         if correlated_processes.contains(process_id) || is_locked(&execution.state, &row.value, message) {
             continue;
         }
-        correlated_processes.push(process_id.clone());
+        correlated_processes.insert(process_id.clone());
         let started = start(execution, &row, key, message);
         first = first.or(started);
     }
@@ -138,12 +140,16 @@ pub(crate) fn release_after(
     }
 }
 
+/// What the look for a buffered message of a start event is charged.
+const START_LOOK_STEPS: u64 = 100;
+
 /// Starts an instance of the newest version for the oldest buffered message among those of all of its start events.
 fn start_next(execution: &mut Execution<'_>, tenant_id: &Text, process_id: &Text, correlation_key: &Text) {
     let state = &*execution.state;
     let name = (tenant_id.shared().clone(), process_id.shared().clone());
     let Some(latest) = state.tables.latest_processes.get(&name) else { return };
     let next = subscriptions_of(state, latest.key).into_iter().filter_map(|row| {
+        execution.used.count_reads(START_LOOK_STEPS);
         let address = message_address(tenant_id, &row.value.message_name, correlation_key);
         let message = buffer::next_message(state, address, process_id, execution.timestamp)?;
         Some((message, row))

@@ -94,7 +94,8 @@ pub(crate) fn migrate(execution: &mut Execution<'_>, value: &ProcessInstanceMigr
         if element::migrate(execution, &migration, key)? {
             joins.push(key);
         }
-        open.extend(execution.state.tables.children.prefix(&key.raw()).map(|((_, child), _)| Key::from_raw(child)));
+        let children = execution.state.tables.children.prefix_keys(&key.raw()).take(elements_max.saturating_add(1));
+        open.extend(children.map(|(_, child)| Key::from_raw(child)));
     }
     let payload = Payload::ProcessInstanceMigration(ProcessInstanceMigrationIntent::Migrated, Box::new(value.clone()));
     execution.emit(key, payload.clone());

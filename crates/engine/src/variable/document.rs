@@ -59,7 +59,8 @@ pub(crate) fn entries_visible(state: &State, mut scope: Key) -> Vec<Entry> {
     entries
 }
 
-/// Names that inner scopes have: a sorted list for each.
+/// Names that inner scopes have, in sorted lists: as many scopes may lie in each other as a model has levels, and a list for each
+/// of them would have to be searched for every variable of the outer ones.
 #[derive(Default)]
 struct Seen(Vec<Vec<Arc<str>>>);
 
@@ -68,12 +69,18 @@ impl Seen {
         self.0.iter().any(|names| names.binary_search(name).is_ok())
     }
 
-    /// The names of one more scope, in the order of the table.
+    /// The names of one more scope, in the order of the table. Each list is at least twice as long as the next one, so that they
+    /// are few.
     fn add(&mut self, names: impl Iterator<Item = Arc<str>>) {
-        let names: Vec<Arc<str>> = names.collect();
-        if !names.is_empty() {
-            self.0.push(names);
+        let mut names: Vec<Arc<str>> = names.collect();
+        if names.is_empty() {
+            return;
         }
+        while let Some(before) = self.0.pop_if(|before| before.len() < 2 * names.len()) {
+            names.extend(before);
+            names.sort_unstable();
+        }
+        self.0.push(names);
     }
 }
 
@@ -92,19 +99,59 @@ pub(crate) fn of_local(state: &State, scope: Key) -> String {
 
 /// Joins what is visible from a scope, or only the wanted names, into one document.
 pub(crate) fn collect(state: &State, scope: Key, wanted: &[Text]) -> String {
+    collect_within(state, scope, wanted, usize::MAX, |_| {}).unwrap_or_default()
+}
+
+/// The same, as long as the document has at most so many bytes. What is looked at is charged on the way, in steps.
+pub(crate) fn collect_within(
+    state: &State,
+    scope: Key,
+    wanted: &[Text],
+    bytes_max: usize,
+    charge: impl Fn(u64),
+) -> Option<String> {
     let mut joined = String::from("{");
     if wanted.is_empty() {
-        collect_all(state, scope, &mut joined);
+        collect_all(state, scope, &mut joined, bytes_max, charge);
     } else {
+        let scopes = scopes_with_variables(state, scope, &charge);
         for name in wanted {
-            if let Some(row) = super::find(state, scope, name.shared()) {
+            let row = scopes.iter().find_map(|scope| {
+                charge(LOOK_STEPS);
+                state.tables.variables.get(&(*scope, name.shared().clone()))
+            });
+            if let Some(row) = row {
+                charge(row.value.len() as u64 / BYTES_PER_STEP);
                 append_variable(&mut joined, name, &row.value);
+            }
+            if joined.len() > bytes_max {
+                return None;
             }
         }
     }
     joined.push('}');
-    joined
+    (joined.len() <= bytes_max).then_some(joined)
 }
+
+/// The scopes outwards that have variables.
+fn scopes_with_variables(state: &State, mut scope: Key, charge: impl Fn(u64)) -> Vec<i64> {
+    let mut scopes = Vec::new();
+    while let Some(instance) = state.element_instance(scope) {
+        charge(LOOK_STEPS);
+        if instance.has_variables {
+            scopes.push(scope.raw());
+        }
+        scope = instance.value.flow_scope_key;
+    }
+    scopes
+}
+
+/// What a look for a variable is charged.
+const LOOK_STEPS: u64 = 25;
+/// What it is charged to go on to the next variable of a scope.
+const ENTRY_STEPS: u64 = 5;
+/// Bytes of a variable that are copied in a step.
+const BYTES_PER_STEP: u64 = 32;
 
 /// Variables of one document, and those of another that it does not have.
 pub(crate) fn laid_over(over: &Text, under: &Text, wanted: &[Text]) -> Text {
@@ -143,19 +190,23 @@ pub(crate) fn bytes_of(state: &State, mut scope: Key, wanted: &[Text]) -> usize 
     bytes
 }
 
-fn collect_all(state: &State, mut scope: Key, joined: &mut String) {
+/// Ends soon after the document has more bytes than it may.
+fn collect_all(state: &State, mut scope: Key, joined: &mut String, bytes_max: usize, charge: impl Fn(u64)) {
     let mut seen = Seen::default();
     while let Some(instance) = state.element_instance(scope) {
+        charge(LOOK_STEPS);
         if instance.has_variables {
-            let names: Vec<Arc<str>> = state
-                .variables_of(scope)
-                .map(|(name, row)| {
-                    if !seen.contains(&name) {
-                        append_variable(joined, &name, &row.value);
-                    }
-                    name
-                })
-                .collect();
+            let mut names: Vec<Arc<str>> = Vec::new();
+            for (name, row) in state.variables_of(scope) {
+                charge(ENTRY_STEPS + row.value.len() as u64 / BYTES_PER_STEP);
+                if !seen.contains(&name) {
+                    append_variable(joined, &name, &row.value);
+                }
+                if joined.len() > bytes_max {
+                    return;
+                }
+                names.push(name);
+            }
             seen.add(names.into_iter());
         }
         scope = instance.value.flow_scope_key;
@@ -176,6 +227,9 @@ pub(crate) fn check_room(execution: &Execution<'_>, scope: Key, entries: &[Entry
     let state = &execution.state;
     let Some(instance) = state.element_instance(scope) else { return Ok(()) };
     let of = instance.value.process_instance_key;
+    if reach == Reach::Outwards {
+        check_looks(execution, scope, entries.len())?;
+    }
     let more: u64 = entries.iter().map(|(name, value)| variable_bytes(name, value)).sum();
     let bytes_max = execution.root_variable_bytes_max();
     if state.usage_of(of).bytes.saturating_add(more) <= bytes_max {
@@ -193,6 +247,29 @@ pub(crate) fn check_room(execution: &Execution<'_>, scope: Key, entries: &[Entry
     let replaced: u64 = replaced.sum();
     usage::check_bytes(execution, of, more.saturating_sub(replaced))
 }
+
+/// Each variable is looked for in each scope outwards that has some: their product is what clients can make large.
+fn check_looks(execution: &Execution<'_>, mut scope: Key, variables: usize) -> Result<(), String> {
+    if variables < VARIABLES_UNCOUNTED {
+        return Ok(());
+    }
+    let mut scopes = 0;
+    while let Some(instance) = execution.state.element_instance(scope) {
+        scopes += usize::from(instance.has_variables);
+        scope = instance.value.flow_scope_key;
+    }
+    let (looks, looks_max) = (variables.saturating_mul(scopes), execution.limits.variable_looks_max);
+    if looks <= looks_max {
+        return Ok(());
+    }
+    Err(format!(
+        "Expected to look for variables in at most {looks_max} places, but each of {variables} variables is looked for in {scopes} \
+         scopes. Set fewer variables at once, or set them in an outer scope."
+    ))
+}
+
+/// With fewer variables their looks are not counted: no model nests so deep.
+const VARIABLES_UNCOUNTED: usize = 1_000;
 
 /// Sets variables, if the root process instance has room for them.
 pub(crate) fn set_if_room(

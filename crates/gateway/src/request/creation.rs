@@ -32,6 +32,10 @@ pub(crate) struct CreateProcessInstance {
     pub operation_reference: Option<u64>,
 }
 
+/// The names of the variables of a result, in bytes, with one for each name. They are kept until the instance has ended, and looked
+/// for then.
+const RESULT_NAMES_BYTES_MAX: usize = 64 << 10;
+
 /// The same, and to know what its variables are when it has ended.
 #[derive(Debug, Default)]
 pub(crate) struct CreateProcessInstanceWithResult {
@@ -73,6 +77,13 @@ impl Request for CreateProcessInstanceWithResult {
             Ok(milliseconds @ 1..) => Some(Duration::from_millis(milliseconds)),
             _ => None,
         };
+        let bytes: usize = self.fetch_variables.iter().map(|name| name.len() + 1).sum();
+        if bytes > RESULT_NAMES_BYTES_MAX {
+            return Err(Failure::InvalidArgument(format!(
+                "Expected the names of the variables to fetch to have at most {RESULT_NAMES_BYTES_MAX} bytes together, but they \
+                 have {bytes}. Name fewer, or none for all variables."
+            )));
+        }
         let intent = ProcessInstanceCreationIntent::CreateWithAwaitingResult;
         let submission = self.creation.submission_of(router, intent, self.fetch_variables)?;
         Ok(Submission { limit, ..submission })

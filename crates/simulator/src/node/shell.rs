@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 use std::time::Duration;
 
-use broker::partition::Moment;
+use broker::partition::{Moment, Room};
 use broker::partition_loop::{Batch, Shell};
 use broker::reception::Reception;
 use broker::record_log::RecordLogError;
@@ -79,6 +79,10 @@ impl Shell for Around<'_, '_> {
 
     fn elapsed(&self) -> Duration {
         Duration::from_millis(u64::try_from(self.moment.steady_milliseconds).unwrap_or(0))
+    }
+
+    fn room(&self) -> Room {
+        Room::Enough
     }
 
     fn begin(&mut self, _: u64) {}

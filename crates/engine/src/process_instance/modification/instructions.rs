@@ -16,6 +16,8 @@ pub(super) struct Instructions {
     pub activate: Vec<ModificationActivateInstruction>,
     /// Element instances.
     pub terminate: Vec<Key>,
+    /// Bytes of the variables that moves set.
+    variable_bytes: usize,
 }
 
 pub(super) fn too_many(modified: &Modified, elements_max: usize) -> Rejection {
@@ -33,7 +35,8 @@ pub(super) fn resolve(
 ) -> Result<Instructions, Rejection> {
     check_terminations(modified, value)?;
     check_moves(modified, value)?;
-    let mut instructions = Instructions { activate: value.activate_instructions.clone(), terminate: Vec::new() };
+    let activate = value.activate_instructions.clone();
+    let mut instructions = Instructions { activate, terminate: Vec::new(), variable_bytes: 0 };
     for instruction in &value.move_instructions {
         if instruction.source_element_instance_key.is_some() {
             let source = find_source(execution, modified, instruction.source_element_instance_key)?;
@@ -42,13 +45,16 @@ pub(super) fn resolve(
     }
     let by_key = value.terminate_instructions.iter().map(|instruction| instruction.element_instance_key);
     instructions.terminate.extend(by_key.filter(|key| key.is_some()));
-    instructions.resolve_ids(execution, modified, value);
-    let elements_max = execution.limits.elements_per_operation_max;
-    if instructions.activate.len() + instructions.terminate.len() > elements_max {
-        return Err(too_many(modified, elements_max));
-    }
+    instructions.check(execution, modified)?;
+    instructions.resolve_ids(execution, modified, value)?;
     Ok(instructions)
 }
+
+/// Element instances that are looked at for those of an element.
+const LOOKED_AT_MAX: usize = 200_000;
+
+/// About what an instruction about the variables of a scope takes besides its texts.
+const INSTRUCTION_BYTES: usize = 100;
 
 /// An element instance that is moved, and the scope that it is in.
 #[derive(Clone, Copy)]
@@ -58,6 +64,23 @@ struct Source {
 }
 
 impl Instructions {
+    /// A move of an element brings its variables to each of the element's instances, so the instructions can be much more than
+    /// the command.
+    fn check(&self, execution: &Execution<'_>, modified: &Modified) -> Result<(), Rejection> {
+        let elements_max = execution.limits.elements_per_operation_max;
+        if self.activate.len() + self.terminate.len() > elements_max {
+            return Err(too_many(modified, elements_max));
+        }
+        let bytes_max = execution.limits.mapping_bytes_max;
+        if self.variable_bytes > bytes_max {
+            return Err(modified.refuse(&format!(
+                "it sets variables of more than {bytes_max} bytes together, because what moves an element does so for each of its \
+                 instances. Set fewer variables, or set them in a scope around"
+            )));
+        }
+        Ok(())
+    }
+
     fn add_move(
         &mut self,
         execution: &Execution<'_>,
@@ -65,6 +88,8 @@ impl Instructions {
         instruction: &ModificationMoveInstruction,
         source: Source,
     ) {
+        let variables = instruction.variable_instructions.iter();
+        self.variable_bytes += variables.map(|of| of.variables.len() + INSTRUCTION_BYTES).sum::<usize>();
         self.activate.push(ModificationActivateInstruction {
             element_id: instruction.target_element_id.clone(),
             ancestor_scope_key: ancestor_of_target(execution, modified, instruction, source.scope),
@@ -80,20 +105,28 @@ impl Instructions {
         execution: &Execution<'_>,
         modified: &Modified,
         value: &ProcessInstanceModificationValue,
-    ) {
+    ) -> Result<(), Rejection> {
         let moves = value.move_instructions.iter().filter(|instruction| !instruction.source_element_id.is_empty());
         let moves: BTreeMap<&str, _> =
             moves.map(|instruction| (&*instruction.source_element_id, instruction)).collect();
         let ended = value.terminate_instructions.iter().map(|instruction| &*instruction.element_id);
         let ended: BTreeSet<&str> = ended.filter(|id| !id.is_empty()).collect();
         if moves.is_empty() && ended.is_empty() {
-            return;
+            return Ok(());
         }
         let named: BTreeSet<Key> = self.terminate.iter().copied().collect();
         let tables = &execution.state.tables;
         let mut open = VecDeque::from([modified.key]);
+        let mut looked_at = 0;
         while let Some(scope) = open.pop_front() {
-            for ((_, child), _) in tables.children.prefix(&scope.raw()) {
+            for (_, child) in tables.children.prefix_keys(&scope.raw()) {
+                looked_at += 1;
+                if looked_at > LOOKED_AT_MAX {
+                    return Err(modified.refuse(&format!(
+                        "it names elements, and the instance has more than {LOOKED_AT_MAX} element instances to look at. Name the \
+                         element instances by their keys"
+                    )));
+                }
                 let Some(instance) = tables.element_instances.get(&child) else { continue };
                 let key = Key::from_raw(child);
                 let id = &*instance.value.element_id;
@@ -104,8 +137,10 @@ impl Instructions {
                 } else if instance.children > 0 && !named.contains(&key) {
                     open.push_back(key);
                 }
+                self.check(execution, modified)?;
             }
         }
+        Ok(())
     }
 }
 
