@@ -43,6 +43,8 @@ pub(crate) struct Driver<'a, 'b> {
     streams: u64,
     /// Deliveries of which one is lost or comes twice.
     lost: u64,
+    /// Whether two sizes are multiplied, and little else is done.
+    is_pair: bool,
 }
 
 impl<'a, 'b> Driver<'a, 'b> {
@@ -52,6 +54,7 @@ impl<'a, 'b> Driver<'a, 'b> {
         let mut cluster = Cluster::new(partitions, steps_per_command_max);
         cluster.is_lazy = choices.percent(15);
         let lost = choices.pick(&[0, 0, 3, 7]);
+        let is_pair = choices.percent(20);
         Driver {
             cluster,
             models,
@@ -61,11 +64,16 @@ impl<'a, 'b> Driver<'a, 'b> {
             steps: Vec::new(),
             streams: 0,
             lost,
+            is_pair,
         }
     }
 
     /// Does everything that the choices say.
     pub fn run(&mut self) -> Outcome {
+        if self.is_pair {
+            self.pair()?;
+            self.cluster.deliver(self.lost)?;
+        }
         for _ in 0..DEPLOYMENTS_AT_FIRST {
             self.deploy()?;
             if !self.cluster.known.processes.is_empty() {
@@ -82,7 +90,7 @@ impl<'a, 'b> Driver<'a, 'b> {
 
     /// Does something, each as often as it should come.
     fn step(&mut self) -> Outcome {
-        match self.choices.below(45) {
+        match self.choices.below(43) {
             0..=2 => self.create(),
             3..=5 => self.complete_job(),
             6..=8 => self.complete_jobs(),
@@ -109,7 +117,6 @@ impl<'a, 'b> Driver<'a, 'b> {
             38..=39 => self.broadcast(),
             40..=41 => self.choose(),
             42 => self.complete_with_result(),
-            43..=44 => self.pair(),
             _ => self.create_with_instructions(),
         }
     }
