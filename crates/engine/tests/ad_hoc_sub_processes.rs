@@ -186,6 +186,20 @@ fn large_results_are_written_once_and_conditions_see_them_before() {
     fixture.0.check();
 }
 
+/// A long list is divided, and nothing of it is lost because what began first has ended already.
+#[test]
+fn all_of_a_long_list_begin() {
+    const ELEMENTS: usize = 3_210;
+    let results = "<zeebe:adHoc activeElementsCollection=\"=for i in 1..n return &quot;t&quot;\" \
+                   outputCollection=\"results\" outputElement=\"=7 + 0\"/>";
+    let mut fixture = Fixture::new(&process("", results, ""));
+    fixture.create(&format!(r#"{{"n":{ELEMENTS}}}"#));
+    assert!(fixture.has_ended());
+    assert_eq!(fixture.count(ProcessInstanceIntent::ElementCompleted, INNER), ELEMENTS);
+    assert_eq!(fixture.last_value("results"), Some(format!("[{}]", vec!["7"; ELEMENTS].join(","))));
+    fixture.0.check();
+}
+
 /// What a client makes of the collection meanwhile stays, as long as it is a list.
 #[test]
 fn a_collection_that_is_changed_while_results_wait_is_what_they_come_behind() {

@@ -47,7 +47,7 @@ fn a_long_loop_begins_in_slices_and_writes_its_results_once() {
     assert_eq!(last_value(&partition, "results").as_str(), format!("[{}]", expected.join(",")));
     let writes =
         count(&partition, |payload| matches!(payload, Payload::Variable(_, value) if value.name == *"results"));
-    assert_eq!(writes, 3, "the list of nulls, the results in the loop, the results in the process");
+    assert_eq!(writes, 2, "the list of nulls in the loop, the results in the process");
     let ended = |payload: &Payload| {
         matches!(payload, Payload::ProcessInstance(ProcessInstanceIntent::ElementCompleted, value)
             if value.bpmn_element_type == BpmnElementType::Process)

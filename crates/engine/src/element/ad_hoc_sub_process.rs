@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bpmn::model::{AdHocSubProcess, Behavior, ElementIndex};
 use protocol::{
     AdHocSubProcessActivateElement, AdHocSubProcessInstructionIntent, AdHocSubProcessInstructionValue, BpmnElementType,
-    ErrorType, JobKind, JobResult, JobValue, Key, Payload, ProcessInstanceIntent, Rejection, Text,
+    ErrorType, JobKind, JobResult, JobValue, Key, Payload, ProcessInstanceIntent, Rejection, Text, WorkValue,
 };
 
 use super::activate::{Stop, activated};
@@ -27,6 +27,8 @@ use crate::variable::own::OwnEntries;
 const ELEMENTS: &str = "adHocSubProcessElements";
 /// Inner instances that begin in one step.
 const INNER_INSTANCES_AT_ONCE_MAX: usize = 50;
+/// Further elements that one entry of the work queue holds.
+const ELEMENTS_OF_A_STEP_MAX: usize = 1_000;
 /// Unknown elements that a refusal names.
 const UNKNOWN_SHOWN_MAX: usize = 10;
 
@@ -187,15 +189,35 @@ pub(crate) fn begin_elements(
         let variables = document::split(&instruction.variables, execution.limits.name_bytes_max)?;
         begin_inner_instance(execution, token, ad_hoc, element, variables);
     }
-    if !rest.is_empty() {
+    begin_later(execution, token.key, rest);
+    Ok(())
+}
+
+/// The first of the rest follows in a further step. The others wait in entries of the work queue of their own: to write a long list
+/// again each time that a command ends would take the square of its length.
+fn begin_later(execution: &mut Execution<'_>, ad_hoc: Key, mut rest: Vec<AdHocSubProcessActivateElement>) {
+    let others = rest.split_off(rest.len().min(ELEMENTS_OF_A_STEP_MAX));
+    let step = |activate_elements: Vec<AdHocSubProcessActivateElement>| {
         let value = AdHocSubProcessInstructionValue {
-            ad_hoc_sub_process_instance_key: token.key,
-            activate_elements: rest,
+            ad_hoc_sub_process_instance_key: ad_hoc,
+            activate_elements,
             ..AdHocSubProcessInstructionValue::default()
         };
-        execution.steps.push_back(Step::BeginAdHocElements { ad_hoc: token.key, value: Box::new(value) });
+        Step::BeginAdHocElements { ad_hoc, value: Box::new(value) }
+    };
+    if !rest.is_empty() {
+        execution.steps.push_back(step(rest));
     }
-    Ok(())
+    let Some(of) = execution.state.element_instance(ad_hoc) else { return };
+    for elements in others.chunks(ELEMENTS_OF_A_STEP_MAX) {
+        let command = step(elements.to_vec()).into_command().following(&execution.origin);
+        execution.enqueue(WorkValue {
+            process_instance_key: of.value.process_instance_key,
+            commands: vec![command],
+            rounds: execution.rounds,
+            ..WorkValue::default()
+        });
+    }
 }
 
 /// The rest of a long list.
@@ -295,7 +317,9 @@ pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> 
     let scope = token.value().flow_scope_key;
     let holder = execution.state.element_instance(scope);
     let collection = match (&ad_hoc.output, holder) {
-        (Some((name, _)), Some(holder)) => output_collection::seen_by(execution, token, &holder, name, condition)?,
+        (Some((name, _)), Some(holder)) => {
+            output_collection::seen_by(execution, scope, (scope, &holder), name, condition)?
+        }
         _ => None,
     };
     let own: OwnEntries<Text> = collection.into_iter().collect();

@@ -158,7 +158,8 @@ pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> 
     let Some(holder) = execution.state.element_instance(scope) else { return Ok(false) };
     let mut own = counts(&holder);
     if let Some((name, _)) = &body.output
-        && let Some((name, collection)) = output_collection::seen_by(execution, token, &holder, name, condition)?
+        && let Some((name, collection)) =
+            output_collection::seen_by(execution, token.key, (scope, &holder), name, condition)?
     {
         own.push(name, collection);
     }

@@ -58,7 +58,8 @@ pub(super) fn collect(
     let (name, element) = output;
     let holder_key = inner.value().flow_scope_key;
     let Some(holder) = execution.state.element_instance(holder_key) else { return Ok(()) };
-    let own: OwnEntries<Text> = seen_by(execution, inner, &holder, name, element)?.into_iter().collect();
+    let own: OwnEntries<Text> =
+        seen_by(execution, inner.key, (holder_key, &holder), name, element)?.into_iter().collect();
     let value = expression::evaluate(execution, inner.key, &own, element).map_err(problem)?.value;
     if value.depth() >= mapping::DEPTH_MAX {
         return Err(problem(format!(
@@ -211,11 +212,11 @@ fn too_large(holder: &ElementInstance, bytes_max: usize, but: &str) -> Problem {
     ))
 }
 
-/// The collection for an expression that reads it while results wait for its end.
+/// The collection for an expression in a scope that reads it while results wait for its end.
 pub(super) fn seen_by(
     execution: &Execution<'_>,
-    inner: &Token,
-    holder: &ElementInstance,
+    scope: Key,
+    (holder_key, holder): (Key, &ElementInstance),
     name: &Arc<str>,
     expression: &Expression,
 ) -> Result<Option<Entry>, Problem> {
@@ -223,10 +224,11 @@ pub(super) fn seen_by(
     let is_long_loop = holder.items > execution.limits.output_collection_updates_max;
     let is_read = holder.outputs > 0 && !is_long_loop && expression.variables().contains(name);
     // The inner instance may have a variable of this name itself.
-    if !is_read || execution.state.tables.variables.contains(&(inner.key.raw(), name.clone())) {
+    let is_hidden = || execution.state.tables.variables.contains(&(scope.raw(), name.clone()));
+    if !is_read || (scope != holder_key && is_hidden()) {
         return Ok(None);
     }
-    let joined = joined(execution, inner.value().flow_scope_key, holder, name)?;
+    let joined = joined(execution, holder_key, holder, name)?;
     Ok(Some((name.clone(), joined)))
 }
 
@@ -234,7 +236,12 @@ pub(super) fn seen_by(
 pub(super) fn propagate(execution: &mut Execution<'_>, token: &Token, name: &Arc<str>) -> Result<(), Problem> {
     if token.instance.outputs > 0 {
         let collection = joined(execution, token.key, &token.instance, name)?;
-        set(execution, token.key, (name.clone(), collection), Reach::Local)?;
+        let element = token.element();
+        // It is long: without anybody who could see it, it is not written twice.
+        if !element.outputs.is_empty() || !element.end_listeners.is_empty() {
+            set(execution, token.key, (name.clone(), collection.clone()), Reach::Local)?;
+        }
+        return set(execution, token.value().flow_scope_key, (name.clone(), collection), Reach::Outwards);
     }
     let row = execution.state.tables.variables.get(&(token.key.raw(), name.clone()));
     match row.map(|row| row.value.clone()) {

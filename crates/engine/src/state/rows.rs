@@ -118,11 +118,9 @@ pub(crate) struct ElementInstance {
     /// Of the tokens, those that wait at parallel joins and that elements took which a modification activated. They still
     /// count at their joins, but no longer hold this scope open.
     #[n(25)]
-    #[cbor(default, skip_if = "is_zero")]
     pub tokens_passed_on: u32,
     /// Of a multi-instance body or an ad-hoc sub-process: how many results are not in its output collection yet.
     #[n(26)]
-    #[cbor(default, skip_if = "is_zero")]
     pub outputs: u32,
 }
 
