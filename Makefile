@@ -57,7 +57,7 @@ bench:
 	scripts/install-tools
 	cargo bench --locked -p osmia-engine -p osmia-state -p osmia-feel -p osmia-bpmn -p osmia-dmn
 
-## differential: compares the engine with the reference engine; FILTER=TEXT, MODELS=COUNT SEED=SEED, EXPRESSIONS=COUNT, TABLES=COUNT, UPDATE_EXPECTATIONS=1
+## differential: compares the engine with the reference engine; FILTER=TEXT, MODELS=COUNT SEED=SEED, EXPRESSIONS=COUNT, EXPRESSIONS_OF=FILE, TABLES=COUNT, UPDATE_EXPECTATIONS=1
 differential:
 	scripts/differential
 

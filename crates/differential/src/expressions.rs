@@ -74,3 +74,26 @@ pub fn compare(launch: &Launch, count: usize, seed: u64, with_known: bool) -> Re
     comparison.print("expressions", with_known);
     Ok(table::compare(launch)? && agrees)
 }
+
+/// Compares the expressions in the lines of a text, without variables, and prints all that differ. Empty lines and those that
+/// begin with `#` are left out; `␤` means a line break.
+///
+/// # Errors
+/// When the reference cannot be asked.
+pub fn compare_lines(launch: &Launch, lines: &str) -> Result<bool, Failure> {
+    let lines: Vec<&str> = lines.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect();
+    let case = |line: &&str| Case { text: line.replace('␤', "\n"), input: None };
+    let cases: Vec<Case> = lines.iter().map(case).collect();
+    let requests = cases.iter().map(|case| request_with(case, "{}")).collect();
+    let answers = line_by_line::answers(launch, "Expressions", requests)?;
+    let mut differ = 0;
+    for ((line, case), theirs) in lines.iter().zip(&cases).zip(&answers) {
+        let ours = ours_with(case, &feel::Context::default());
+        if ours != *theirs {
+            differ += 1;
+            println!("{line}\n    reference: {theirs}\n    ours:      {ours}");
+        }
+    }
+    println!("{} expressions: {} same, {differ} differ", lines.len(), lines.len() - differ);
+    Ok(differ == 0)
+}

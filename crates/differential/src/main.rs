@@ -2,6 +2,7 @@
 //! engine and runs this.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use osmia_differential::compare::{KnownDifferences, difference, show_reasons};
@@ -16,6 +17,7 @@ use osmia_differential::tables;
 const USAGE: &str =
     "usage: osmia-differential [--filter TEXT] [--update] [--models COUNT] [--seed SEED] [--without FEATURES]
        osmia-differential --expressions COUNT [--seed SEED] [--known]
+       osmia-differential --expressions-of FILE
        osmia-differential --tables COUNT [--seed SEED] [--known]
 
   --filter TEXT       only scenarios whose name contains this
@@ -24,6 +26,8 @@ const USAGE: &str =
   --seed SEED         seed of the first model (1); the next model has the next seed
   --without FEATURES  leave these out of the models, separated by commas
   --expressions COUNT compare so many random expressions and nothing else
+  --expressions-of FILE
+                      compare the expressions in the lines of a file ('␤' means a line break) and nothing else
   --tables COUNT      compare so many random models of decisions and nothing else
   --known             show the expressions or decisions that differ for a known reason too";
 
@@ -41,6 +45,7 @@ struct Options {
     seed: u64,
     features: Features,
     expressions: usize,
+    expressions_of: Option<PathBuf>,
     tables: usize,
     with_known: bool,
 }
@@ -71,6 +76,7 @@ fn options() -> Result<Options, Failure> {
         seed: 1,
         features: Features::default(),
         expressions: 0,
+        expressions_of: None,
         tables: 0,
         with_known: false,
     };
@@ -83,6 +89,7 @@ fn options() -> Result<Options, Failure> {
             "--models" => options.models = value()?.parse()?,
             "--seed" => options.seed = value()?.parse()?,
             "--expressions" => options.expressions = value()?.parse()?,
+            "--expressions-of" => options.expressions_of = Some(value()?.into()),
             "--tables" => options.tables = value()?.parse()?,
             "--known" => options.with_known = true,
             "--without" => options.features = Features::without(&value()?)?,
@@ -97,6 +104,9 @@ fn options() -> Result<Options, Failure> {
 
 fn compare(options: &Options) -> Result<bool, Failure> {
     let launch = Launch::from_environment().ok_or("the reference engine is not prepared; use scripts/differential")?;
+    if let Some(file) = &options.expressions_of {
+        return expressions::compare_lines(&launch, &std::fs::read_to_string(file)?);
+    }
     if options.expressions > 0 {
         return expressions::compare(&launch, options.expressions, options.seed, options.with_known);
     }

@@ -81,7 +81,7 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) budget: &'a Budget,
     warnings: Vec<Warning>,
     /// Patterns compiled so far, with their flags.
-    patterns: Vec<(String, String, Option<Arc<Pattern>>)>,
+    patterns: Vec<(String, String, Result<Arc<Pattern>, &'static str>)>,
     /// Where the functions that this evaluation defines come from; `None` before the first.
     home: Option<Arc<Home>>,
 }
@@ -280,7 +280,11 @@ impl<'a> Evaluator<'a> {
     }
 
     /// A regular expression, compiled once for the evaluation; `None` if it is invalid.
-    pub(crate) fn pattern(&mut self, pattern: &str, flags: &str) -> Result<Option<Arc<Pattern>>, Failure> {
+    pub(crate) fn pattern(
+        &mut self,
+        pattern: &str,
+        flags: &str,
+    ) -> Result<Result<Arc<Pattern>, &'static str>, Failure> {
         const KEPT: usize = 8;
         if let Some((_, _, regex)) = self.patterns.iter().find(|(known, used, _)| known == pattern && used == flags) {
             return Ok(regex.clone());
@@ -289,7 +293,7 @@ impl<'a> Evaluator<'a> {
         self.spend(1000 + pattern.len() * 50)?;
         let regex = pattern::compile(pattern, flags).map(Arc::new);
         if self.patterns.len() == KEPT {
-            self.patterns.remove(0);
+            drop(self.patterns.remove(0));
         }
         self.patterns.push((pattern.to_owned(), flags.to_owned(), regex.clone()));
         Ok(regex)

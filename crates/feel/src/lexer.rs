@@ -253,6 +253,8 @@ pub(crate) fn unescape(raw: &str) -> String {
             Some('n') => ('\n', 1),
             Some('r') => ('\r', 1),
             Some('t') => ('\t', 1),
+            Some('b') => ('\u{8}', 1),
+            Some('f') => ('\u{c}', 1),
             Some('"') => ('"', 1),
             Some('\'') => ('\'', 1),
             Some('\\') => ('\\', 1),

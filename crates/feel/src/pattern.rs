@@ -1,16 +1,34 @@
-//! Regular expressions of `matches`, `replace`, `split` and `extract`: bounded in size, linear in time.
+//! Regular expressions of `matches`, `replace`, `split` and `extract`, as `java.util.regex` writes them.
+//!
+//! An engine in linear time searches, bounded in size. What it cannot do needs to go back: looks around, references back, atomic
+//! groups, and ends of lines in texts that end with one. An engine with a limit on its steps does that.
 
+mod backtrack;
 mod blocks;
 mod cost;
+mod linear;
+mod program;
 mod syntax;
+mod template;
+mod tree;
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 
-use regex::{Captures, Regex, RegexBuilder};
+use regex_automata::meta::Regex;
+use regex_automata::util::captures::Captures;
+use regex_automata::{Anchored, Input};
 
+use backtrack::Searcher;
 use cost::Cost;
+use program::Program;
+use syntax::{Fault, Flags};
+use tree::{LINE_ENDS, Tree};
 
-use crate::budget::{Budget, Exceeded};
+use crate::budget::Budget;
+
+pub(crate) use backtrack::Stop;
+pub(crate) use template::Template;
 
 /// How much memory a compiled pattern may take.
 const COMPILED_LIMIT_BYTES: usize = 512 << 10;
@@ -18,66 +36,49 @@ const COMPILED_LIMIT_BYTES: usize = 512 << 10;
 const PATTERN_LIMIT_BYTES: usize = 8 << 10;
 /// How deeply groups and classes may be nested.
 const NESTING_LIMIT: u32 = 50;
+/// What a search takes, however short the text is.
+const SEARCH_STEPS: usize = 20;
 
-/// A compiled pattern, and what a search with it costs.
-#[derive(Debug)]
+/// A compiled pattern.
 pub(crate) struct Pattern {
-    pub(crate) regex: Regex,
-    cost: Cost,
+    tree: Tree,
+    groups: u32,
+    names: Vec<(Box<str>, u32)>,
+    has_last_line_end: bool,
+    has_line_anchors: bool,
+    /// `None` if the pattern needs to go back.
+    linear: Option<(Regex, Cost)>,
+    /// Compiled when a search needs it; `None` if it is too large.
+    program: OnceCell<Option<Box<Program>>>,
 }
 
-/// What the flags of a pattern say.
-#[derive(Clone, Copy, Default)]
-struct Flags {
-    dot_matches_new_line: bool,
-    multi_line: bool,
-    case_insensitive: bool,
-}
-
-/// Compiles a pattern with the flags `s`, `m`, `i` and `x`; `None` if it is invalid or too large.
-pub(crate) fn compile(pattern: &str, flags: &str) -> Option<Pattern> {
+/// Compiles a pattern with the flags `s`, `m`, `i` and `x`; others have no meaning. Says what is wrong with an invalid one.
+pub(crate) fn compile(pattern: &str, flags: &str) -> Result<Pattern, Fault> {
+    const TOO_LARGE: Fault = "it is too large";
     if pattern.len() > PATTERN_LIMIT_BYTES {
-        return None;
+        return Err(TOO_LARGE);
     }
     // Blanks have no meaning with `x`, except in a class.
     let pattern = if flags.contains('x') { Cow::Owned(without_blanks(pattern)) } else { Cow::Borrowed(pattern) };
     let mut known = Flags::default();
-    for flag in flags.chars() {
-        match flag {
-            's' => known.dot_matches_new_line = true,
-            'm' => known.multi_line = true,
-            'i' => known.case_insensitive = true,
-            'x' => {}
-            _ => return None,
-        }
+    for flag in flags.chars().filter(|flag| matches!(flag, 's' | 'm' | 'i')) {
+        known.set(flag, true);
     }
-    let translated = syntax::translated(&pattern);
-    let regex = RegexBuilder::new(&translated)
-        .crlf(true)
-        .size_limit(COMPILED_LIMIT_BYTES)
-        .dfa_size_limit(COMPILED_LIMIT_BYTES)
-        .nest_limit(NESTING_LIMIT)
-        .dot_matches_new_line(known.dot_matches_new_line)
-        .multi_line(known.multi_line)
-        .case_insensitive(known.case_insensitive)
-        .build()
-        .ok()?;
-    Some(Pattern { regex, cost: Cost::of(&translated, known) })
-}
-
-/// What a search takes, however short the text is.
-const SEARCH_STEPS: usize = 20;
-
-impl Pattern {
-    /// To be called before the first search in a text.
-    pub(crate) fn charge_first(&self, text: &str, budget: &Budget) -> Result<(), Exceeded> {
-        budget.spend(SEARCH_STEPS + self.cost.steps(text.len()))
-    }
-
-    /// Call before a search continues after the match that ends here.
-    pub(crate) fn charge_next(&self, text: &str, from: usize, budget: &Budget) -> Result<(), Exceeded> {
-        self.cost.charge_next(text, from, budget)
-    }
+    let parsed = syntax::parse(&pattern, known)?;
+    let linear = match linear::hir(&parsed.tree) {
+        Some(hir) => Some((linear::compile(&hir).ok_or(TOO_LARGE)?, Cost::of(hir))),
+        None => None,
+    };
+    let compiled = Pattern {
+        tree: parsed.tree,
+        groups: parsed.groups,
+        names: parsed.names,
+        has_last_line_end: parsed.has_last_line_end,
+        has_line_anchors: parsed.has_line_anchors,
+        linear,
+        program: OnceCell::new(),
+    };
+    if compiled.linear.is_none() && compiled.program().is_none() { Err(TOO_LARGE) } else { Ok(compiled) }
 }
 
 /// Without blanks outside of classes and without comments, from `#` to the end of the line.
@@ -105,53 +106,148 @@ fn without_blanks(pattern: &str) -> String {
     out
 }
 
-enum Piece {
-    Text(String),
-    Group(usize),
-}
-
-/// A replacement with references to groups: `$1` to `$99`, `\$` for a dollar sign.
-pub(crate) struct Template {
-    pieces: Vec<Piece>,
-}
-
-impl Template {
-    /// Of `$12`, as many digits count as name a group that exists.
-    pub(crate) fn parse(text: &str, groups: usize) -> Template {
-        let mut pieces = Vec::new();
-        let mut literal = String::new();
-        let mut characters = text.chars().peekable();
-        while let Some(character) = characters.next() {
-            match character {
-                '\\' if characters.peek().is_some() => literal.extend(characters.next()),
-                '$' if characters.peek().is_some_and(char::is_ascii_digit) => {
-                    let mut group = 0;
-                    let mut digits = 0;
-                    while let Some(digit) = characters.peek().and_then(|next| next.to_digit(10)) {
-                        let next = group * 10 + digit as usize;
-                        if digits > 0 && (next >= groups || digits > 1) {
-                            break;
-                        }
-                        (group, digits) = (next, digits + 1);
-                        characters.next();
-                    }
-                    if !literal.is_empty() {
-                        pieces.push(Piece::Text(std::mem::take(&mut literal)));
-                    }
-                    pieces.push(Piece::Group(group));
-                }
-                other => literal.push(other),
-            }
-        }
-        pieces.push(Piece::Text(literal));
-        Template { pieces }
+impl Pattern {
+    fn program(&self) -> Option<&Program> {
+        self.program.get_or_init(|| program::compile(&self.tree, self.groups).map(Box::new)).as_deref()
     }
 
-    /// The texts of a match, in order. Groups that did not take part in it are empty.
-    pub(crate) fn expand<'a>(&'a self, captures: &'a Captures<'_>) -> impl Iterator<Item = &'a str> {
-        self.pieces.iter().map(|piece| match piece {
-            Piece::Text(text) => text,
-            Piece::Group(group) => captures.get(*group).map_or("", |found| found.as_str()),
-        })
+    /// Whether the pattern finds ends of lines in this text where the engine in linear time finds none, or the reverse.
+    fn has_other_lines(&self, text: &str) -> bool {
+        let ends_with_line = text.ends_with(LINE_ENDS);
+        self.has_last_line_end && ends_with_line
+            || self.has_line_anchors
+                && (ends_with_line || text.is_empty() || text.contains(['\u{85}', '\u{2028}', '\u{2029}']))
+    }
+
+    /// The replacement for matches of this pattern; `None` if it refers to a group that does not exist.
+    pub(crate) fn template(&self, replacement: &str) -> Option<Template> {
+        Template::parse(replacement, self.groups, &self.names)
+    }
+
+    /// The searches in a text, one match after the other. With `keeps_groups` they find the groups, too.
+    pub(crate) fn search<'a>(&'a self, text: &'a str, budget: &'a Budget, keeps_groups: bool) -> Search<'a> {
+        let linear = self.linear.as_ref().filter(|_| !self.has_other_lines(text) || self.program().is_none());
+        let engine = match (linear, self.program.get().and_then(Option::as_deref)) {
+            (Some((regex, cost)), _) => {
+                Engine::Linear { regex, cost, groups: keeps_groups.then(|| regex.create_captures()) }
+            }
+            (None, Some(program)) => Engine::Backtracking(Searcher::new(program, text, budget)),
+            (None, None) => unreachable!("a pattern has a linear engine or a program"),
+        };
+        Search { engine, text, budget, searches: 0, from: 0, end: 0, found: Vec::new() }
+    }
+}
+
+enum Engine<'a> {
+    Linear { regex: &'a Regex, cost: &'a Cost, groups: Option<Captures> },
+    Backtracking(Searcher<'a>),
+}
+
+/// Searches in a text.
+pub(crate) struct Search<'a> {
+    engine: Engine<'a>,
+    text: &'a str,
+    budget: &'a Budget,
+    searches: usize,
+    /// Where to search next; behind the text if there is nothing more.
+    from: usize,
+    /// Where the last match ended.
+    end: usize,
+    /// Starts and ends of the groups, the whole match first.
+    found: Vec<u32>,
+}
+
+/// A match.
+pub(crate) struct Found<'a> {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+    /// Starts and ends of the groups, the whole match first; a group that did not take part has none within the text.
+    pub(crate) groups: &'a [u32],
+}
+
+impl Search<'_> {
+    /// The next match. After an empty one, the search goes on with the next character.
+    pub(crate) fn next(&mut self) -> Result<Option<Found<'_>>, Stop> {
+        if self.from > self.text.len() {
+            return Ok(None);
+        }
+        self.charge()?;
+        self.searches += 1;
+        let is_found = match &mut self.engine {
+            Engine::Backtracking(searcher) => match searcher.find(self.from, self.end)? {
+                Some(slots) => {
+                    self.found.clear();
+                    self.found.extend_from_slice(slots);
+                    true
+                }
+                None => false,
+            },
+            Engine::Linear { regex, groups, .. } => {
+                let input = Input::new(self.text).range(self.from..).anchored(Anchored::No);
+                search_linear(regex, groups.as_mut(), &input, &mut self.found)
+            }
+        };
+        if !is_found {
+            self.from = self.text.len() + 1;
+            return Ok(None);
+        }
+        let (start, end) = (self.found[0] as usize, self.found[1] as usize);
+        self.end = end;
+        self.from = end;
+        if start == end {
+            self.from += self.text[end..].chars().next().map_or(1, char::len_utf8);
+        }
+        Ok(Some(Found { start, end, groups: &self.found }))
+    }
+
+    /// Whether there is a match.
+    pub(crate) fn is_match(mut self) -> Result<bool, Stop> {
+        if let Engine::Linear { regex, .. } = &self.engine {
+            self.charge()?;
+            return Ok(regex.is_match(self.text));
+        }
+        Ok(self.next()?.is_some())
+    }
+
+    /// To be called before a search.
+    fn charge(&self) -> Result<(), Stop> {
+        match &self.engine {
+            Engine::Backtracking(_) => self.budget.spend(SEARCH_STEPS)?,
+            Engine::Linear { cost, .. } if self.searches == 0 => {
+                self.budget.spend(SEARCH_STEPS + cost.steps(self.text.len()))?;
+            }
+            Engine::Linear { cost, .. } => cost.charge_next(self.text, self.from, self.budget)?,
+        }
+        Ok(())
+    }
+}
+
+/// Texts are shorter than 2^32 bytes.
+fn search_linear(regex: &Regex, groups: Option<&mut Captures>, input: &Input<'_>, found: &mut Vec<u32>) -> bool {
+    found.clear();
+    match groups {
+        None => {
+            let Some(span) = regex.find(input.clone()) else { return false };
+            found.extend([span.start() as u32, span.end() as u32]);
+        }
+        Some(groups) => {
+            regex.search_captures(input, groups);
+            if !groups.is_match() {
+                return false;
+            }
+            for group in 0..groups.group_len() {
+                let (start, end) = groups.get_group(group).map_or((u32::MAX, u32::MAX), |span| {
+                    (span.start as u32, span.end as u32)
+                });
+                found.extend([start, end]);
+            }
+        }
+    }
+    true
+}
+
+impl std::fmt::Debug for Pattern {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(formatter, "Pattern({} groups)", self.groups)
     }
 }

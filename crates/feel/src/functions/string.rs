@@ -1,10 +1,8 @@
 //! Functions on strings. Positions count characters (Unicode code points) from 1, or from -1 at the end.
 
-use std::sync::Arc;
-
 use super::{Builtin, excerpt, failed, illegal};
 use crate::evaluate::{Evaluator, Failure, Outcome};
-use crate::pattern::{self, Pattern};
+use crate::pattern::{Pattern, Stop};
 use crate::value::Value;
 
 const STRING: &[&[&str]] = &[&["string"]];
@@ -118,10 +116,9 @@ fn matches(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let (Some(text), Some(pattern)) = (arguments[0].as_str(), arguments[1].as_str()) else {
         return illegal(evaluator, "matches", arguments);
     };
-    let Some(pattern) = compile(evaluator, pattern, text, arguments.get(2))? else {
-        return invalid_pattern(evaluator, "matches", pattern);
-    };
-    Ok(Value::Boolean(pattern.regex.is_match(text)))
+    with_pattern(evaluator, "matches", pattern, arguments.get(2), |evaluator, pattern| {
+        Ok(Value::Boolean(pattern.search(text, evaluator.budget, false).is_match()?))
+    })
 }
 
 fn replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
@@ -130,25 +127,30 @@ fn replace(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     else {
         return illegal(evaluator, "replace", arguments);
     };
-    let Some(pattern) = compile(evaluator, pattern, text, arguments.get(3))? else {
-        return invalid_pattern(evaluator, "replace", pattern);
-    };
-    evaluator.spend(replacement.len() / 4)?;
-    evaluator.allocate(replacement.len().saturating_mul(32))?;
-    let template = pattern::Template::parse(replacement, pattern.regex.captures_len());
-    let mut out = String::new();
-    let mut copied = 0;
-    for captures in pattern.regex.captures_iter(text) {
-        let whole = captures.get(0).expect("the group 0 of a match is the match");
-        append(evaluator, &mut out, &text[copied..whole.start()])?;
-        for piece in template.expand(&captures) {
-            append(evaluator, &mut out, piece)?;
+    with_pattern(evaluator, "replace", pattern, arguments.get(3), |evaluator, pattern| {
+        evaluator.spend(replacement.len() / 4)?;
+        evaluator.allocate(replacement.len().saturating_mul(32))?;
+        let Some(template) = pattern.template(replacement) else {
+            return Ok(failed(evaluator, "replace", || {
+                format!(
+                    "The replacement '{}' refers to a group that the pattern does not have; write '\\$' for a dollar sign",
+                    excerpt(replacement)
+                )
+            })?);
+        };
+        let mut out = String::new();
+        let mut copied = 0;
+        let mut search = pattern.search(text, evaluator.budget, true);
+        while let Some(found) = search.next()? {
+            append(evaluator, &mut out, &text[copied..found.start])?;
+            for piece in template.expand(text, found.groups) {
+                append(evaluator, &mut out, piece)?;
+            }
+            copied = found.end;
         }
-        copied = whole.end();
-        pattern.charge_next(text, copied, evaluator.budget)?;
-    }
-    append(evaluator, &mut out, &text[copied..])?;
-    Ok(Value::string(out))
+        append(evaluator, &mut out, &text[copied..])?;
+        Ok(Value::string(out))
+    })
 }
 
 /// Adds to a text that is being built; its length is checked before it grows.
@@ -162,36 +164,34 @@ fn split(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let (Some(text), Some(pattern)) = (arguments[0].as_str(), arguments[1].as_str()) else {
         return illegal(evaluator, "split", arguments);
     };
-    let Some(pattern) = compile(evaluator, pattern, text, None)? else {
-        return invalid_pattern(evaluator, "split", pattern);
-    };
-    let mut parts = Vec::new();
-    let mut start = 0;
-    for found in pattern.regex.find_iter(text) {
-        // An empty match at the start separates nothing.
-        if found.end() > 0 {
-            push(evaluator, &mut parts, &text[start..found.start()])?;
+    with_pattern(evaluator, "split", pattern, None, |evaluator, pattern| {
+        let mut parts = Vec::new();
+        let mut start = 0;
+        let mut search = pattern.search(text, evaluator.budget, false);
+        while let Some(found) = search.next()? {
+            // An empty match at the start separates nothing.
+            if found.end > 0 {
+                push(evaluator, &mut parts, &text[start..found.start])?;
+            }
+            start = found.end;
         }
-        start = found.end();
-        pattern.charge_next(text, start, evaluator.budget)?;
-    }
-    push(evaluator, &mut parts, &text[start..])?;
-    Ok(Value::list(parts))
+        push(evaluator, &mut parts, &text[start..])?;
+        Ok(Value::list(parts))
+    })
 }
 
 fn extract(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let (Some(text), Some(pattern)) = (arguments[0].as_str(), arguments[1].as_str()) else {
         return illegal(evaluator, "extract", arguments);
     };
-    let Some(pattern) = compile(evaluator, pattern, text, None)? else {
-        return invalid_pattern(evaluator, "extract", pattern);
-    };
-    let mut parts = Vec::new();
-    for found in pattern.regex.find_iter(text) {
-        push(evaluator, &mut parts, found.as_str())?;
-        pattern.charge_next(text, found.end(), evaluator.budget)?;
-    }
-    Ok(Value::list(parts))
+    with_pattern(evaluator, "extract", pattern, None, |evaluator, pattern| {
+        let mut parts = Vec::new();
+        let mut search = pattern.search(text, evaluator.budget, false);
+        while let Some(found) = search.next()? {
+            push(evaluator, &mut parts, &text[found.start..found.end])?;
+        }
+        Ok(Value::list(parts))
+    })
 }
 
 /// Adds a part of a text to a list that is being built.
@@ -202,29 +202,59 @@ fn push(evaluator: &mut Evaluator<'_>, parts: &mut Vec<Value>, part: &str) -> Re
     Ok(())
 }
 
-/// The compiled pattern; `None` if it or the flags are invalid.
-fn compile(
-    evaluator: &mut Evaluator<'_>,
+/// Why work with a pattern has no result.
+enum Interrupted {
+    /// The evaluation ends.
+    Failure(Failure),
+    /// The pattern tries too many ways: the function gives null.
+    TooManyWays,
+}
+
+impl From<Failure> for Interrupted {
+    fn from(failure: Failure) -> Interrupted {
+        Interrupted::Failure(failure)
+    }
+}
+
+impl From<Stop> for Interrupted {
+    fn from(stop: Stop) -> Interrupted {
+        match stop {
+            Stop::Exceeded(exceeded) => Interrupted::Failure(exceeded.into()),
+            Stop::TooManyWays => Interrupted::TooManyWays,
+        }
+    }
+}
+
+/// Does work with the compiled pattern; null with a warning if it or the flags are invalid, or if it takes too long.
+fn with_pattern<'e>(
+    evaluator: &mut Evaluator<'e>,
+    name: &str,
     pattern: &str,
-    text: &str,
     flags: Option<&Value>,
-) -> Result<Option<Arc<Pattern>>, Failure> {
+    work: impl FnOnce(&mut Evaluator<'e>, &Pattern) -> Result<Value, Interrupted>,
+) -> Outcome {
     let flags = match flags {
         None | Some(Value::Null) => "",
         Some(Value::String(flags)) => flags,
-        Some(_) => return Ok(None),
+        Some(_) => return failed(evaluator, name, || "the flags are no string".to_owned()),
     };
     // Finding the pattern takes time in proportion to its length.
     evaluator.spend(pattern.len() / 64)?;
-    let pattern = evaluator.pattern(pattern, flags)?;
-    if let Some(pattern) = &pattern {
-        pattern.charge_first(text, evaluator.budget)?;
+    let compiled = match evaluator.pattern(pattern, flags)? {
+        Ok(compiled) => compiled,
+        Err(fault) => return failed(evaluator, name, || format!("Invalid pattern '{}': {fault}", excerpt(pattern))),
+    };
+    match work(evaluator, &compiled) {
+        Ok(value) => Ok(value),
+        Err(Interrupted::Failure(failure)) => Err(failure),
+        Err(Interrupted::TooManyWays) => failed(evaluator, name, || {
+            format!(
+                "The pattern '{}' was stopped, because it tries too many ways to match. Nest no repetitions in it, and let \
+                 it search in shorter texts",
+                excerpt(pattern)
+            )
+        }),
     }
-    Ok(pattern)
-}
-
-fn invalid_pattern(evaluator: &mut Evaluator<'_>, name: &str, pattern: &str) -> Outcome {
-    failed(evaluator, name, || format!("Invalid pattern '{}'", excerpt(pattern)))
 }
 
 /// Nulls in the list are left out.

@@ -8,12 +8,10 @@ use std::cell::OnceCell;
 
 use regex_automata::hybrid::dfa::DFA;
 use regex_automata::nfa::thompson;
-use regex_automata::util::syntax;
 use regex_automata::{Input, MatchKind};
-use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind};
 
-use super::{COMPILED_LIMIT_BYTES, Flags, NESTING_LIMIT};
+use super::COMPILED_LIMIT_BYTES;
 use crate::budget::{Budget, Exceeded};
 
 /// How many bytes are walked before they are charged.
@@ -25,29 +23,15 @@ pub(super) struct Cost {
     weight: usize,
     /// Bytes that a match can have; `None` if there is no limit.
     longest_match: Option<usize>,
-    pattern: Box<str>,
-    flags: Flags,
+    hir: Hir,
     /// Compiled when a second search is made. `None` for a pattern that it does not support.
     meter: OnceCell<Option<Box<DFA>>>,
 }
 
 impl Cost {
-    /// Of a valid pattern.
-    pub(super) fn of(pattern: &str, flags: Flags) -> Cost {
-        let parsed = ParserBuilder::new()
-            .crlf(true)
-            .nest_limit(NESTING_LIMIT)
-            .dot_matches_new_line(flags.dot_matches_new_line)
-            .multi_line(flags.multi_line)
-            .case_insensitive(flags.case_insensitive)
-            .build()
-            .parse(pattern);
-        let (weight, longest_match) = match &parsed {
-            Ok(hir) => (weight(hir, false), hir.properties().maximum_len()),
-            // What another reader of the same syntax took is taken here, too; if not, the worst is assumed.
-            Err(_) => (pattern.len(), None),
-        };
-        Cost { weight, longest_match, pattern: pattern.into(), flags, meter: OnceCell::new() }
+    pub(super) fn of(hir: Hir) -> Cost {
+        let (weight, longest_match) = (weight(&hir, false), hir.properties().maximum_len());
+        Cost { weight, longest_match, hir, meter: OnceCell::new() }
     }
 
     /// The steps of a search through this many bytes.
@@ -67,19 +51,14 @@ impl Cost {
     }
 
     fn compile(&self) -> Option<Box<DFA>> {
-        let syntax = syntax::Config::new()
-            .crlf(true)
-            .nest_limit(NESTING_LIMIT)
-            .dot_matches_new_line(self.flags.dot_matches_new_line)
-            .multi_line(self.flags.multi_line)
-            .case_insensitive(self.flags.case_insensitive);
         let config = DFA::config()
             .match_kind(MatchKind::LeftmostFirst)
             .cache_capacity(COMPILED_LIMIT_BYTES)
             .skip_cache_capacity_check(true)
             .unicode_word_boundary(true);
-        let nfa = thompson::Config::new().nfa_size_limit(Some(COMPILED_LIMIT_BYTES));
-        DFA::builder().syntax(syntax).configure(config).thompson(nfa).build(&self.pattern).ok().map(Box::new)
+        let limits = thompson::Config::new().nfa_size_limit(Some(COMPILED_LIMIT_BYTES));
+        let nfa = thompson::Compiler::new().configure(limits).build_from_hir(&self.hir).ok()?;
+        DFA::builder().configure(config).build_from_nfa(nfa).ok().map(Box::new)
     }
 
     /// Advances as far as a search from there does, and charges it.
