@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::environment::{Environment, EvaluationError};
 use crate::json::{self, JsonError};
-use crate::value::{DEPTH_LIMIT, Value};
+use crate::value::{DEPTH_LIMIT, JsonForm, Value};
 
 /// The account of one command: what its expressions and decisions may still spend together. It is lent to each of them, and
 /// whatever reads, computes or builds charges it first. So what a failed evaluation has used is known exactly, and nothing
@@ -212,7 +212,7 @@ impl Budget {
         if value.depth() > DEPTH_LIMIT {
             return Err(EvaluationError::ValueTooDeep(DEPTH_LIMIT));
         }
-        self.write(out, bytes_max, |out, limit| value.write_json_until(out, limit))
+        self.write(out, bytes_max, |out, limit| value.write_json_until(out, limit, JsonForm::Variable))
     }
 
     /// Does work that appends to a text and ends soon after a limit in bytes. What exceeds the limit is removed.

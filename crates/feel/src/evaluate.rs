@@ -478,7 +478,7 @@ impl<'a> Evaluator<'a> {
         match called {
             Called::Builtin(builtin) if call.names.is_empty() => (builtin.run)(self, &arguments),
             Called::Builtin(builtin) => match builtin.form(&call.names) {
-                Some(form) => (builtin.run)(self, &Builtin::order(form, &call.names, &arguments)),
+                Some(form) => self.call_by_names(builtin, form, &call.names, &arguments),
                 None => Ok(Value::Null),
             },
             Called::Function(function) => self.call_function(&function, &arguments, &call.names),

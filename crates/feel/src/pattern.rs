@@ -236,9 +236,8 @@ fn search_linear(regex: &Regex, groups: Option<&mut Captures>, input: &Input<'_>
                 return false;
             }
             for group in 0..groups.group_len() {
-                let (start, end) = groups.get_group(group).map_or((u32::MAX, u32::MAX), |span| {
-                    (span.start as u32, span.end as u32)
-                });
+                let (start, end) =
+                    groups.get_group(group).map_or((u32::MAX, u32::MAX), |span| (span.start as u32, span.end as u32));
                 found.extend([start, end]);
             }
         }

@@ -12,18 +12,35 @@ use jiff::civil;
 use crate::calendar::{Date, SECONDS_PER_DAY};
 use crate::zone::Zone;
 
-/// Splits `10:00:00+01:00`, `10:00:00Z` or `10:00:00@Europe/Berlin` before the zone.
-fn split_zone(text: &str) -> Option<(&str, Option<Zone>)> {
+/// The zone after a time.
+struct Suffix {
+    zone: Option<Zone>,
+    /// The offset that is written before the name of the zone.
+    ahead: Option<i64>,
+}
+
+/// Splits `10:00:00+01:00`, `10:00:00Z`, `10:00:00@Europe/Berlin` or `10:00:00+01:00[Europe/Berlin]` before the zone.
+fn split_zone(text: &str) -> Option<(&str, Suffix)> {
     if let Some((local, name)) = text.split_once('@') {
-        return Some((local, Some(Zone::named(name)?)));
+        return Some((local, Suffix { zone: Some(Zone::parse(name)?), ahead: None }));
     }
-    // `2020-01-01T10:00:00+01:00[Europe/Berlin]`: the name decides, the offset follows from it.
+    // The name decides; the offset tells apart what clocks show twice.
     if let Some((rest, name)) = text.strip_suffix(']').and_then(|rest| rest.split_once('[')) {
-        let (local, _) = split_zone(rest)?;
-        return Some((local, Some(Zone::named(name)?)));
+        let (local, offset) = split_offset(rest)?;
+        return Some((local, Suffix { zone: Some(Zone::named(name)?), ahead: offset }));
     }
+    let (local, offset) = split_offset(text)?;
+    let zone = match offset {
+        Some(offset) => Some(Zone::of_offset(offset)?),
+        None => None,
+    };
+    Some((local, Suffix { zone, ahead: None }))
+}
+
+/// Splits before an offset, which is given in seconds.
+fn split_offset(text: &str) -> Option<(&str, Option<i64>)> {
     if let Some(local) = text.strip_suffix(['Z', 'z']) {
-        return Some((local, Some(Zone::UTC)));
+        return Some((local, Some(0)));
     }
     let time_start = text.find('T').map_or(0, |at| at + 1);
     let Some(at) = text[time_start..].find(['+', '-']) else {
@@ -38,7 +55,7 @@ fn split_zone(text: &str) -> Option<(&str, Option<Zone>)> {
         return None;
     }
     let total = hours * 3600 + minutes * 60 + seconds;
-    Some((local, Some(Zone::of_offset(if offset.starts_with('-') { -total } else { total })?)))
+    Some((local, Some(if offset.starts_with('-') { -total } else { total })))
 }
 
 fn write_zone(zone: &Zone, out: &mut String) {
@@ -160,24 +177,35 @@ fn time_of_nanosecond(nanosecond: i64) -> civil::Time {
     )
 }
 
-/// A time of day, told with or without a zone.
+/// A time of day with or without a zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Time {
     pub(crate) time: civil::Time,
-    pub(crate) zone: Option<Zone>,
+    zone: Option<Zone>,
+    /// Seconds that the clocks of the zone are ahead of UTC.
+    ahead: Option<i64>,
 }
 
 impl Time {
-    /// Reads `10:00:00`, `10:00:00Z`, `10:00:00+01:00` or `10:00:00@Europe/Berlin`.
-    pub fn parse(text: &str) -> Option<Time> {
-        let (local, zone) = split_zone(text)?;
-        Some(Time { time: parse_civil_time(local)?, zone })
+    /// A time of day has no date; of a zone with rules the offset without daylight saving counts.
+    pub(crate) fn new(time: civil::Time, zone: Option<Zone>) -> Time {
+        let ahead = zone.as_ref().and_then(Zone::standard_offset);
+        Time { time, zone, ahead }
     }
 
-    /// Seconds that the clocks of the zone are ahead of UTC. A time of day has no date; the rules of the zone are read at
-    /// the epoch.
+    /// Reads `10:00:00`, `10:00:00Z`, `10:00:00+01:00` or `10:00:00@Europe/Berlin`.
+    pub fn parse(text: &str) -> Option<Time> {
+        let (local, suffix) = split_zone(text)?;
+        Some(Time::new(parse_civil_time(local)?, suffix.zone))
+    }
+
+    pub(crate) fn zone(&self) -> Option<&Zone> {
+        self.zone.as_ref()
+    }
+
+    /// Seconds that the clocks of the zone are ahead of UTC.
     pub(crate) fn offset(&self) -> Option<i64> {
-        self.zone.as_ref()?.offset_at(0)
+        self.ahead
     }
 
     /// Nanoseconds since midnight in UTC where a zone is given.
@@ -199,7 +227,7 @@ impl Time {
     pub(crate) fn plus(&self, duration: SignedDuration) -> Time {
         let shift = (duration.as_nanos() % i128::from(DAY_NANOSECONDS)) as i64;
         let moved = (nanosecond_of_day(self.time) + shift).rem_euclid(DAY_NANOSECONDS);
-        Time { time: time_of_nanosecond(moved), zone: self.zone.clone() }
+        Time { time: time_of_nanosecond(moved), ..self.clone() }
     }
 
     pub(crate) fn write(&self, out: &mut String) {
@@ -209,19 +237,27 @@ impl Time {
         }
     }
 
-    /// The form of the reference in JSON: without zone, seconds that are zero are left out.
-    pub(crate) fn write_json(&self, out: &mut String) {
+    /// As a variable: without zone, seconds that are zero are left out, as the reference does.
+    pub(crate) fn write_variable(&self, out: &mut String) {
         if self.zone.is_none() && self.time.second() == 0 && self.time.subsec_nanosecond() == 0 {
             let _ = write!(out, "{:02}:{:02}", self.time.hour(), self.time.minute());
         } else {
             self.write(out);
         }
     }
+
+    /// As ISO 8601 has it, which knows offsets and no names of zones.
+    pub(crate) fn write_iso(&self, out: &mut String) {
+        write_civil_time(self.time, out);
+        if let Some(ahead) = self.ahead {
+            write_offset(ahead, out);
+        }
+    }
 }
 
 /// Whether there is a 'T' between a date and a time. The name of a zone after them can contain one too.
 pub(crate) fn has_date_and_time(text: &str) -> bool {
-    text.split(['@', '[']).next().is_some_and(|told| told.contains('T'))
+    text.split(['@', '[']).next().is_some_and(|local| local.contains('T'))
 }
 
 /// A date and a time of day, as clocks of some zone show it.
@@ -258,43 +294,58 @@ fn floor(duration: SignedDuration) -> (i64, i64) {
     if nanoseconds < 0 { (seconds.saturating_sub(1), nanoseconds + 1_000_000_000) } else { (seconds, nanoseconds) }
 }
 
-/// A date and time, told with or without a zone.
+/// A date and time with or without a zone. With one it is a moment: clocks show that time, and where they show it twice, the
+/// offset says which of both it is.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DateTime {
     pub(crate) local: Local,
-    pub(crate) zone: Option<Zone>,
+    zone: Option<Zone>,
+    /// Seconds that the clocks of the zone are ahead of UTC; 0 without a zone.
+    ahead: i64,
 }
 
 impl DateTime {
-    /// Reads `2020-01-01T10:00:00`, with `Z`, `+01:00`, `@Europe/Berlin` or `+01:00[Europe/Berlin]` behind it, or a date alone (midnight).
+    /// What clocks of a zone show. A time that they leave out is as much later as they are set. Of two such times it is the one
+    /// with the preferred offset, or else the first.
+    pub(crate) fn new(local: Local, zone: Option<Zone>, preferred: Option<i64>) -> Option<DateTime> {
+        match zone {
+            None => Some(DateTime { local, zone, ahead: 0 }),
+            Some(Zone::Offset(ahead)) => Some(DateTime { local, zone, ahead }),
+            Some(named) => {
+                let second = named.second_of_local(local.second(), preferred)?;
+                DateTime::at(SignedDuration::new(second, local.time.subsec_nanosecond()), Some(named))
+            }
+        }
+    }
+
+    /// Reads `2020-01-01T10:00:00`, with `Z`, `+01:00`, `@Europe/Berlin` or `+01:00[Europe/Berlin]` after it, or a date alone (midnight).
     pub fn parse(text: &str) -> Option<DateTime> {
         if !has_date_and_time(text) {
-            return Some(DateTime { local: Local::midnight(parse_date(text)?), zone: None });
+            return DateTime::new(Local::midnight(parse_date(text)?), None, None);
         }
-        let (local, zone) = split_zone(text)?;
+        let (local, suffix) = split_zone(text)?;
         let (date, time) = local.split_once('T')?;
         let date = parse_date(date)?;
         // The end of a day is the start of the next.
-        if matches!(time, "24:00:00" | "24:00") {
-            return Some(DateTime { local: Local::midnight(date.plus_days(1)?), zone });
-        }
-        Some(DateTime { local: Local { date, time: parse_civil_time(time)? }, zone })
+        let local = match time {
+            "24:00:00" | "24:00" => Local::midnight(date.plus_days(1)?),
+            time => Local { date, time: parse_civil_time(time)? },
+        };
+        DateTime::new(local, suffix.zone, suffix.ahead)
     }
 
     /// The start of a date, for an operation with another value: in UTC if that has a zone.
     pub(crate) fn of_date(date: Date, other: &DateTime) -> DateTime {
-        DateTime { local: Local::midnight(date), zone: other.zone.as_ref().map(|_| Zone::UTC) }
+        DateTime { local: Local::midnight(date), zone: other.zone.as_ref().map(|_| Zone::UTC), ahead: 0 }
     }
 
     pub(crate) fn from_epoch_milliseconds(milliseconds: i64) -> Option<DateTime> {
-        let local = Local::of_instant(SignedDuration::from_millis(milliseconds), 0)?;
-        Some(DateTime { local, zone: Some(Zone::UTC) })
+        DateTime::at(SignedDuration::from_millis(milliseconds), Some(Zone::UTC))
     }
 
     /// The time since 1970-01-01T00:00:00Z; without a zone it is read as UTC.
     fn instant(&self) -> Option<SignedDuration> {
-        let local = self.local.second();
-        let second = self.zone.as_ref().map_or(Some(local), |zone| zone.second_of_local(local, None))?;
+        let second = self.local.second().checked_sub(self.ahead)?;
         Some(SignedDuration::new(second, self.local.time.subsec_nanosecond()))
     }
 
@@ -303,19 +354,24 @@ impl DateTime {
         i64::try_from(self.instant()?.as_millis()).ok()
     }
 
+    pub(crate) fn zone(&self) -> Option<&Zone> {
+        self.zone.as_ref()
+    }
+
     /// Seconds that the clocks of the zone are ahead of UTC.
     pub(crate) fn offset(&self) -> Option<i64> {
-        match self.zone.as_ref()? {
-            Zone::Offset(offset) => Some(*offset),
-            zone => zone.offset_at(floor(self.instant()?).0),
-        }
+        self.zone.as_ref().map(|_| self.ahead)
+    }
+
+    /// The time of day; in the zone, it keeps the offset.
+    pub(crate) fn time(&self) -> Time {
+        Time { time: self.local.time, zone: self.zone.clone(), ahead: self.offset() }
     }
 
     /// `None` if only one of them has a zone.
     pub(crate) fn compare(&self, other: &DateTime) -> Option<Ordering> {
         match (&self.zone, &other.zone) {
             (None, None) => Some(self.local.cmp(&other.local)),
-            (Some(Zone::Offset(a)), Some(Zone::Offset(b))) if a == b => Some(self.local.cmp(&other.local)),
             (Some(_), Some(_)) => Some(self.instant()?.cmp(&other.instant()?)),
             _ => None,
         }
@@ -335,18 +391,19 @@ impl DateTime {
 
     fn at(instant: SignedDuration, zone: Option<Zone>) -> Option<DateTime> {
         let ahead = zone.as_ref().map_or(Some(0), |zone| zone.offset_at(floor(instant).0))?;
-        Some(DateTime { local: Local::of_instant(instant, ahead)?, zone })
+        Some(DateTime { local: Local::of_instant(instant, ahead)?, zone, ahead })
     }
 
+    /// The same time of another day, if possible with the same offset.
     pub(crate) fn plus_months(&self, months: i64) -> Option<DateTime> {
         let date = self.local.date.plus_months(months)?;
-        Some(DateTime { local: Local { date, ..self.local }, zone: self.zone.clone() })
+        DateTime::new(Local { date, ..self.local }, self.zone.clone(), Some(self.ahead))
     }
 
     /// The same instant in another zone; without a zone so far, the same local time there.
     pub(crate) fn in_zone(&self, zone: Zone) -> Option<DateTime> {
         if self.zone.is_none() {
-            return Some(DateTime { local: self.local, zone: Some(zone) });
+            return DateTime::new(self.local, Some(zone), None);
         }
         DateTime::at(self.instant()?, Some(zone))
     }

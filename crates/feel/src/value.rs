@@ -11,6 +11,15 @@ use crate::json::{self, JsonError};
 use crate::number::Number;
 use crate::temporal::{self, DateTime, Time};
 
+/// How JSON shows what it cannot express.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum JsonForm {
+    /// As the engine keeps variables: times in short, ranges and functions as null.
+    Variable,
+    /// As `to json` gives them: times as in ISO 8601, ranges and functions as their texts.
+    Iso,
+}
+
 /// A value. Cheap to clone: large parts are shared.
 #[derive(Clone, Debug, Default)]
 pub enum Value {
@@ -84,16 +93,21 @@ impl Value {
     /// Appends the value as compact JSON. Temporal values become strings; ranges and functions, which JSON
     /// cannot express, become null.
     pub fn write_json(&self, out: &mut String) {
-        self.write_json_until(out, usize::MAX);
+        self.write_json_until(out, usize::MAX, JsonForm::Variable);
     }
 
-    /// Like [`Value::write_json`], but stops once `out` is longer than `limit` bytes: parts of a value may be shared, so
+    /// Like [`Value::write_json`] in another form, but stops once `out` is longer than `limit` bytes: parts of a value may be shared, so
     /// that its text can be far larger than the value.
-    pub(crate) fn write_json_until(&self, out: &mut String, limit: usize) {
+    pub(crate) fn write_json_until(&self, out: &mut String, limit: usize, form: JsonForm) {
         if out.len() > limit {
             return;
         }
         match self {
+            Value::Range(_) | Value::Function(_) if form == JsonForm::Iso => {
+                let mut text = String::new();
+                self.write_text(&mut text, limit.saturating_sub(out.len()));
+                json::write_string(beginning(&text, out, limit), out);
+            }
             Value::Null | Value::Range(_) | Value::Function(_) => out.push_str("null"),
             Value::Boolean(value) => out.push_str(if *value { "true" } else { "false" }),
             Value::Number(number) => number.write_json(out),
@@ -104,7 +118,7 @@ impl Value {
                     if index > 0 {
                         out.push(',');
                     }
-                    item.write_json_until(out, limit);
+                    item.write_json_until(out, limit, form);
                     if out.len() > limit {
                         return;
                     }
@@ -119,7 +133,7 @@ impl Value {
                     }
                     json::write_string(beginning(name, out, limit), out);
                     out.push(':');
-                    value.write_json_until(out, limit);
+                    value.write_json_until(out, limit, form);
                     if out.len() > limit {
                         return;
                     }
@@ -128,21 +142,23 @@ impl Value {
             }
             _ => {
                 out.push('"');
-                self.write_temporal(out, true);
+                self.write_temporal(out, Some(form));
                 out.push('"');
             }
         }
     }
 
-    fn write_temporal(&self, out: &mut String, as_json: bool) {
-        match self {
-            Value::Date(date) => temporal::write_date(*date, out),
-            Value::Time(time) if as_json => time.write_json(out),
-            Value::Time(time) => time.write(out),
-            Value::DateTime(date_time) if as_json => date_time.write_json(out),
-            Value::DateTime(date_time) => date_time.write(out),
-            Value::YearMonthDuration(months) => temporal::write_months(*months, out),
-            Value::DayTimeDuration(duration) => temporal::write_duration(*duration, out),
+    /// As in JSON of a form, or as an expression shows it.
+    fn write_temporal(&self, out: &mut String, form: Option<JsonForm>) {
+        match (self, form) {
+            (Value::Date(date), _) => temporal::write_date(*date, out),
+            (Value::Time(time), Some(JsonForm::Variable)) => time.write_variable(out),
+            (Value::Time(time), Some(JsonForm::Iso)) => time.write_iso(out),
+            (Value::Time(time), None) => time.write(out),
+            (Value::DateTime(date_time), Some(_)) => date_time.write_json(out),
+            (Value::DateTime(date_time), None) => date_time.write(out),
+            (Value::YearMonthDuration(months), _) => temporal::write_months(*months, out),
+            (Value::DayTimeDuration(duration), _) => temporal::write_duration(*duration, out),
             _ => {}
         }
     }
@@ -201,7 +217,7 @@ impl Value {
                 }
                 out.push(')');
             }
-            _ => self.write_temporal(out, false),
+            _ => self.write_temporal(out, None),
         }
     }
 

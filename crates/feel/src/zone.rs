@@ -50,6 +50,38 @@ impl Zone {
         known.then_some(Zone::Named(zone))
     }
 
+    /// A zone of the database, `Z`, or an offset: `+2`, `+02`, `+02:00`, `+0200`, with seconds too.
+    pub fn parse(text: &str) -> Option<Zone> {
+        if text == "Z" {
+            return Some(Zone::UTC);
+        }
+        let Some(sign) = text.chars().next().filter(|sign| matches!(sign, '+' | '-')) else {
+            return Zone::named(text);
+        };
+        let digits = &text[1..];
+        let has_colons = digits.contains(':');
+        let is_offset = match (digits.len(), has_colons) {
+            (1 | 2 | 4 | 6, false) => digits.bytes().all(|byte| byte.is_ascii_digit()),
+            (5 | 8, true) => digits.bytes().enumerate().all(|(at, byte)| match at % 3 {
+                2 => byte == b':',
+                _ => byte.is_ascii_digit(),
+            }),
+            _ => false,
+        };
+        if !is_offset {
+            return None;
+        }
+        let digits = digits.replace(':', "");
+        let field = |at: usize| digits.get(at..(at + 2).min(digits.len())).filter(|field| !field.is_empty());
+        let number = |at: usize| field(at).map_or(Some(0), |field| field.parse::<i64>().ok());
+        let (hours, minutes, seconds) = (number(0)?, number(2)?, number(4)?);
+        if minutes > 59 || seconds > 59 {
+            return None;
+        }
+        let total = hours * 3_600 + minutes * 60 + seconds;
+        Zone::of_offset(if sign == '-' { -total } else { total })
+    }
+
     /// A fixed offset of at most [`LARGEST_OFFSET_SECONDS`].
     pub fn of_offset(seconds: i64) -> Option<Zone> {
         (seconds.unsigned_abs() <= LARGEST_OFFSET_SECONDS.unsigned_abs()).then_some(Zone::Offset(seconds))
@@ -72,6 +104,14 @@ impl Zone {
                 Some(i64::from(zone.to_offset(instant).seconds()))
             }
         }
+    }
+
+    /// Seconds that clocks of the zone are ahead of UTC without daylight saving, as the rules were in 2025.
+    pub fn standard_offset(&self) -> Option<i64> {
+        /// 2025-01-15 and 2025-07-15 at noon in UTC.
+        const MIDDLES: [i64; 2] = [1_736_942_400, 1_752_580_800];
+        let [winter, summer] = MIDDLES.map(|second| self.offset_at(second));
+        Some(winter?.min(summer?))
     }
 
     /// The second at which clocks of the zone show `local`, itself counted as if they were clocks of UTC. Of two such

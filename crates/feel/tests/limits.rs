@@ -200,11 +200,69 @@ fn many_names_are_found_quickly() {
     assert!(start.elapsed() < Duration::from_secs(600), "it took {:?}", start.elapsed());
 }
 
+/// What `java.util.regex` tries for hours ends within the limit of steps: null, with a warning that names the pattern.
+#[test]
+fn patterns_that_try_too_many_ways_are_stopped() {
+    let catastrophes = [
+        ("(?=x)*(a+)+$", "a", "b"),
+        ("^(?=(a+)+$)", "a", "b"),
+        ("(a*)*\\1b", "a", "c"),
+        ("(?:a|aa)+(?!.)b", "a", ""),
+        ("(?<!x)(a|a)*c", "a", "b"),
+        ("(?!z)(.*)*,", "a", ""),
+        ("(?=w)(\\w+\\s?)*!", "word ", "?"),
+        ("(?<=(a|b|ab)*)c", "ab", "d"),
+        ("(x+x+)+(?=y)", "x", ""),
+        ("(?=((.)(.)*)*y)", "ab", ""),
+    ];
+    for (pattern, part, end) in catastrophes {
+        let text = part.repeat(2_000 / part.len()) + end;
+        for call in ["matches", "extract", "split"] {
+            let expression = format!("{call}(\"{text}\", \"{pattern}\")");
+            let evaluation = evaluate(&expression).unwrap_or_else(|error| panic!("{pattern}: {error}"));
+            assert!(evaluation.steps < 2_100_000, "{pattern}: {} steps", evaluation.steps);
+            assert!(evaluation.value.is_null(), "{call} {pattern}: {:?}", evaluation.value);
+            let warning = evaluation.warnings[0].to_string();
+            assert!(warning.contains("was stopped, because it tries too many ways to match"), "{warning}");
+        }
+    }
+    // Those that need not go back take linear time.
+    for pattern in ["(a+)+$", "^(a|a)*c", "(.*)*,"] {
+        let expression = format!("matches(\"{}b\", \"{pattern}\")", "a".repeat(2_000));
+        let evaluation = evaluate(&expression).unwrap();
+        assert_eq!(evaluation.value, Value::Boolean(false), "{pattern}");
+        assert!(evaluation.steps < 20_000, "{pattern}: {} steps", evaluation.steps);
+    }
+    // The budget of the evaluation counts all of them together.
+    let many = "for i in 1..10 return matches(\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab\", \"(?=(a+)+$)\")";
+    assert!(matches!(error(many), EvaluationError::TooManySteps(_)));
+    // A long text is no catastrophe: looking at it once takes steps by its length.
+    let long = format!("matches({}, \"^(?=.*y)x\")", repeated("x", 200_000));
+    let evaluation = evaluate(&long).unwrap();
+    assert_eq!((evaluation.value, evaluation.warnings.len()), (Value::Boolean(false), 0));
+}
+
 #[test]
 fn patterns_are_limited() {
     let huge = "matches(\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\", \"(a{1,1000}){1,1000}$\")";
     let outcome = evaluate(huge).unwrap();
     assert!(outcome.value.is_null() && outcome.warnings[0].message.contains("Invalid pattern"));
+    let nested = |count: usize| format!("matches(\"a\", \"{}a{}\")", "(?>".repeat(count), ")".repeat(count));
+    assert_eq!(evaluate(&nested(50)).unwrap().value, Value::Boolean(true));
+    let classes = format!("matches(\"a\", \"[{}]\")", "\\W".repeat(4_000));
+    let instructions = "matches(\"ab\", \"(?=a)((ab|c){100}){100}\")";
+    for (text, fault) in [
+        (nested(51), "nested too deeply"),
+        (classes, "its classes are too large"),
+        (instructions.to_owned(), "it is too large"),
+        ("matches(\"a\", \"(a\")".to_owned(), "a group is not closed"),
+        ("matches(\"a\", \"[a\")".to_owned(), "a class is not closed"),
+        ("replace(\"a\", \"a\", \"$1\")".to_owned(), "refers to a group that the pattern does not have"),
+    ] {
+        let outcome = evaluate(&text).unwrap();
+        let message = &outcome.warnings[0].message;
+        assert!(outcome.value.is_null() && message.contains(fault), "{message}");
+    }
 }
 
 #[test]

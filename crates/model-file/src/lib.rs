@@ -5,9 +5,11 @@
 
 #![deny(clippy::disallowed_methods, clippy::iter_over_hash_type)]
 
-use std::borrow::Cow;
+mod encoding;
 
 use roxmltree::{Document, Node, ParsingOptions};
+
+pub use encoding::decode;
 
 /// Namespace of the `zeebe:` extension elements.
 pub const ZEEBE_NAMESPACE: &str = "http://camunda.org/schema/zeebe/1.0";
@@ -52,67 +54,6 @@ impl Lines {
         let before = ends.partition_point(|end| *end < node.range().start);
         u32::try_from(before).unwrap_or(u32::MAX).saturating_add(1)
     }
-}
-
-/// The text of a file in one of the encodings UTF-8, UTF-16 (with a byte order mark) and ISO-8859-1.
-///
-/// # Errors
-/// When the file is too large or not in one of them, with a sentence for those who deploy it.
-pub fn decode<'a>(content: &'a [u8], advice: &Advice) -> Result<Cow<'a, str>, String> {
-    if content.len() > MAXIMUM_RESOURCE_BYTES {
-        return Err(format!(
-            "The file has {} bytes, but at most {MAXIMUM_RESOURCE_BYTES} bytes are read. {}",
-            content.len(),
-            advice.too_large
-        ));
-    }
-    match content {
-        [0xFE, 0xFF, rest @ ..] => decode_utf16(rest, u16::from_be_bytes).map(Cow::Owned),
-        [0xFF, 0xFE, rest @ ..] => decode_utf16(rest, u16::from_le_bytes).map(Cow::Owned),
-        [0xEF, 0xBB, 0xBF, rest @ ..] => decode_utf8(rest),
-        _ => match declared_encoding(content) {
-            Some(name) if name.eq_ignore_ascii_case("UTF-8") || name.eq_ignore_ascii_case("US-ASCII") => {
-                decode_utf8(content)
-            }
-            Some(name) if name.eq_ignore_ascii_case("ISO-8859-1") => {
-                Ok(Cow::Owned(content.iter().copied().map(char::from).collect()))
-            }
-            Some(name) => Err(format!(
-                "The encoding '{name}' that the file declares is not supported here. Save the file as UTF-8."
-            )),
-            None => decode_utf8(content),
-        },
-    }
-}
-
-fn decode_utf8(content: &[u8]) -> Result<Cow<'_, str>, String> {
-    std::str::from_utf8(content).map(Cow::Borrowed).map_err(|error| {
-        format!(
-            "The file is not valid UTF-8: the byte at offset {} does not fit. Save the file as UTF-8.",
-            error.valid_up_to()
-        )
-    })
-}
-
-fn decode_utf16(content: &[u8], unit: fn([u8; 2]) -> u16) -> Result<String, String> {
-    let (pairs, rest) = content.as_chunks::<2>();
-    let units = pairs.iter().copied().map(unit);
-    match char::decode_utf16(units).collect::<Result<String, _>>() {
-        Ok(text) if rest.is_empty() => Ok(text),
-        _ => Err("The file is not valid UTF-16 as its byte order mark says. Save the file as UTF-8.".to_owned()),
-    }
-}
-
-/// The encoding that the XML declaration names, if there is one.
-fn declared_encoding(content: &[u8]) -> Option<String> {
-    let declaration = content.strip_prefix(b"<?xml")?;
-    let end = find(declaration, b"?>")?;
-    let declaration = declaration.get(..end)?;
-    let after = declaration.get(find(declaration, b"encoding")? + b"encoding".len()..)?.trim_ascii_start();
-    let after = after.strip_prefix(b"=")?.trim_ascii_start();
-    let (&quote, value) = after.split_first().filter(|(byte, _)| matches!(byte, b'"' | b'\''))?;
-    let length = value.iter().position(|byte| *byte == quote)?;
-    Some(String::from_utf8_lossy(value.get(..length)?).into_owned())
 }
 
 /// The document tree, without document type declarations and within the limits of this module.

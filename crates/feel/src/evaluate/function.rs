@@ -261,11 +261,37 @@ impl Evaluator<'_> {
             return (builtin.run)(self, arguments);
         }
         match builtin.form(names).filter(|_| !names.is_empty()) {
-            Some(form) => (builtin.run)(self, &Builtin::order(form, names, arguments)),
+            Some(form) => self.call_by_names(builtin, form, names, arguments),
             None => Ok(self.warn(WarningKind::NoFunctionFound, || {
                 format!("The function '{}' cannot be called with these {} arguments", builtin.name, arguments.len())
             })),
         }
+    }
+
+    /// Calls a form of a built-in function with named arguments. What may repeat is given as a list.
+    pub(super) fn call_by_names(
+        &mut self,
+        builtin: &Builtin,
+        form: &[&str],
+        names: &[Arc<str>],
+        arguments: &[Value],
+    ) -> Outcome {
+        let mut ordered = Builtin::order(form, names, arguments);
+        if builtin.variadic && form.len() > 1 {
+            match ordered.pop() {
+                Some(Value::List(items)) => {
+                    self.allocate_list(items.len())?;
+                    ordered.extend(items.iter().cloned());
+                }
+                Some(Value::Null) | None => {
+                    return Ok(self.warn(WarningKind::NoFunctionFound, || {
+                        format!("The function '{}' has no argument for '{}'", builtin.name, form[form.len() - 1])
+                    }));
+                }
+                Some(single) => ordered.push(single),
+            }
+        }
+        (builtin.run)(self, &ordered)
     }
 
     /// Calls a function that another evaluation defined; steps, depth and memory count as one with this one.

@@ -242,10 +242,10 @@ fn subtract(left: &Value, right: &Value) -> Option<Value> {
         (Value::Time(a), Value::Time(b)) => a.since(b).map(Value::DayTimeDuration),
         (Value::DateTime(a), Value::DateTime(b)) => a.since(b).map(Value::DayTimeDuration),
         // A date and a date and time: chapter 10.3.2.3.6 of the standard, for which the date is one in UTC.
-        (Value::Date(a), Value::DateTime(b)) if b.zone.is_some() => {
+        (Value::Date(a), Value::DateTime(b)) if b.zone().is_some() => {
             temporal::DateTime::of_date(*a, b).since(b).map(Value::DayTimeDuration)
         }
-        (Value::DateTime(a), Value::Date(b)) if a.zone.is_some() => {
+        (Value::DateTime(a), Value::Date(b)) if a.zone().is_some() => {
             a.since(&temporal::DateTime::of_date(*b, a)).map(Value::DayTimeDuration)
         }
         (_, Value::YearMonthDuration(months)) => add(left, &Value::YearMonthDuration(months.checked_neg()?)),

@@ -1,6 +1,6 @@
 //! Boolean functions.
 
-use super::{Builtin, illegal};
+use super::Builtin;
 use crate::evaluate::{Evaluator, Outcome};
 use crate::value::Value;
 
@@ -39,14 +39,9 @@ fn get_or_else(_: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn assert(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    let message = match arguments {
-        [_, _, Value::String(message)] => message,
-        [_, _] => "The condition is not fulfilled",
-        _ => return illegal(evaluator, "assert", arguments),
-    };
     if arguments[1].as_bool() == Some(true) {
-        Ok(arguments[0].clone())
-    } else {
-        Err(evaluator.assertion_failed(message.to_owned()))
+        return Ok(arguments[0].clone());
     }
+    let message = arguments.get(2).and_then(Value::as_str).unwrap_or("The condition is not fulfilled");
+    Err(evaluator.assertion_failed(message.to_owned()))
 }

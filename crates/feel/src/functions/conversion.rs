@@ -4,7 +4,7 @@ use super::{Builtin, excerpt, failed, illegal};
 use crate::evaluate::{Evaluator, Outcome};
 use crate::json;
 use crate::number::Number;
-use crate::value::Value;
+use crate::value::{JsonForm, Value};
 
 pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("string", &[&["from"]], string),
@@ -41,19 +41,23 @@ fn number(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     let Some(text) = arguments[0].as_str() else {
         return illegal(evaluator, "number", arguments);
     };
-    let mut separators = ["", "."];
+    let mut separators = [None, None];
     for (separator, argument) in separators.iter_mut().zip(&arguments[1..]) {
         *separator = match argument {
-            Value::Null => separator,
-            Value::String(text) => text,
+            Value::Null => None,
+            Value::String(text) => Some(&**text),
             _ => return illegal(evaluator, "number", arguments),
         };
     }
     let [grouping, point] = separators;
-    let legal = matches!(grouping, "" | " " | "," | ".") && matches!(point, "." | ",") && grouping != point;
+    // Without a decimal separator, what groups is taken away even if it is a point.
+    let legal = matches!(grouping, None | Some(" " | "," | "."))
+        && matches!(point, None | Some("." | ","))
+        && (point.is_none() || grouping != point);
     if !legal {
         return illegal(evaluator, "number", arguments);
     }
+    let (grouping, point) = (grouping.unwrap_or(""), point.unwrap_or("."));
     evaluator.scan(text.len())?;
     evaluator.allocate_string(text.len().saturating_mul(2))?;
     let ungrouped = if grouping.is_empty() { text.to_owned() } else { text.replace(grouping, "") };
@@ -75,7 +79,7 @@ fn from_json(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 }
 
 fn to_json(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
-    evaluator.written(|out, limit| arguments[0].write_json_until(out, limit))
+    evaluator.written(|out, limit| arguments[0].write_json_until(out, limit, JsonForm::Iso))
 }
 
 /// The text of a repeating interval: `R3/PT1H`, or `R/PT1H` without a number of repetitions.

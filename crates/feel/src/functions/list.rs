@@ -66,15 +66,16 @@ fn append(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     Ok(items.iter().chain(&arguments[1..]).cloned().collect())
 }
 
-/// All items of the lists; anything else counts as one item.
+/// All items of the lists; anything else counts as one item. A single list is a list of these.
 fn items_of(arguments: &[Value]) -> impl Iterator<Item = &Value> {
-    arguments.iter().flat_map(|argument| match argument {
+    list_or_arguments(arguments).iter().flat_map(|argument| match argument {
         Value::List(items) => &items[..],
         other => std::slice::from_ref(other),
     })
 }
 
 fn concatenate(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
+    evaluator.spend(list_or_arguments(arguments).len())?;
     evaluator.allocate_list(items_of(arguments).count())?;
     Ok(items_of(arguments).cloned().collect())
 }

@@ -20,10 +20,10 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         one(evaluator, "lower case", arguments, |text| Value::string(text.to_lowercase()))
     }),
     Builtin::new("trim", STRING, |evaluator, arguments| {
-        one(evaluator, "trim", arguments, |text| Value::string(text.trim()))
+        one(evaluator, "trim", arguments, |text| Value::string(text.trim_matches(|character| character <= ' ')))
     }),
     Builtin::new("is blank", STRING, |evaluator, arguments| {
-        one(evaluator, "is blank", arguments, |text| Value::Boolean(text.trim().is_empty()))
+        one(evaluator, "is blank", arguments, |text| Value::Boolean(text.chars().all(is_blank)))
     }),
     Builtin::new("to base64", &[&["value"]], |evaluator, arguments| {
         one(evaluator, "to base64", arguments, |text| Value::string(base64(text.as_bytes())))
@@ -62,6 +62,15 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         string_join,
     ),
 ];
+
+/// What separates words, as the platform of the reference has it: no space that forbids to break a line.
+fn is_blank(character: char) -> bool {
+    match character {
+        '\u{1c}'..='\u{1f}' => true,
+        '\u{85}' | '\u{a0}' | '\u{2007}' | '\u{202f}' => false,
+        other => other.is_whitespace(),
+    }
+}
 
 /// The results are at most three times as long as the argument (case mapping of some letters).
 fn one(evaluator: &mut Evaluator<'_>, name: &str, arguments: &[Value], compute: fn(&str) -> Value) -> Outcome {
@@ -242,7 +251,7 @@ fn with_pattern<'e>(
     evaluator.spend(pattern.len() / 64)?;
     let compiled = match evaluator.pattern(pattern, flags)? {
         Ok(compiled) => compiled,
-        Err(fault) => return failed(evaluator, name, || format!("Invalid pattern '{}': {fault}", excerpt(pattern))),
+        Err(fault) => return failed(evaluator, name, || format!("Invalid pattern '{}': {fault}", shown(pattern))),
     };
     match work(evaluator, &compiled) {
         Ok(value) => Ok(value),
@@ -251,10 +260,16 @@ fn with_pattern<'e>(
             format!(
                 "The pattern '{}' was stopped, because it tries too many ways to match. Nest no repetitions in it, and let \
                  it search in shorter texts",
-                excerpt(pattern)
+                shown(pattern)
             )
         }),
     }
+}
+
+/// The beginning of a pattern, so short that a message has room for what is wrong with it.
+fn shown(pattern: &str) -> &str {
+    const SHOWN_BYTES: usize = 1_000;
+    &pattern[..pattern.floor_char_boundary(SHOWN_BYTES)]
 }
 
 /// Nulls in the list are left out.

@@ -146,8 +146,8 @@ fn date(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
 fn time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
     match arguments {
         [Value::String(text)] => parsed(evaluator, "time", text, |text| Time::parse(text).map(boxed_time)),
-        [Value::DateTime(from)] => Ok(boxed_time(Time { time: from.local.time, zone: from.zone.clone() })),
-        [Value::Date(_)] => Ok(boxed_time(Time { time: CivilTime::midnight(), zone: Some(Zone::UTC) })),
+        [Value::DateTime(from)] => Ok(boxed_time(from.time())),
+        [Value::Date(_)] => Ok(boxed_time(Time::new(CivilTime::midnight(), Some(Zone::UTC)))),
         [from @ Value::Time(_)] => Ok(from.clone()),
         [Value::Number(hour), Value::Number(minute), Value::Number(second), offset @ ..] => {
             let zone = match offset {
@@ -159,7 +159,7 @@ fn time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
                 _ => return illegal(evaluator, "time", arguments),
             };
             match time_of(arguments) {
-                Some(time) => Ok(boxed_time(Time { time, zone })),
+                Some(time) => Ok(boxed_time(Time::new(time, zone))),
                 None => failed(evaluator, "time", || {
                     format!("Failed to parse local-time from: hour={hour}, minute={minute}, second={second}")
                 }),
@@ -190,18 +190,14 @@ fn date_and_time(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome 
             parsed(evaluator, "date and time", text, |text| DateTime::parse(text).map(boxed_date_time))
         }
         [from @ Value::DateTime(_)] => Ok(from.clone()),
-        [date, Value::Time(time)] => match date_of(date) {
-            Some(date) => {
-                Ok(boxed_date_time(DateTime { local: Local { date, time: time.time }, zone: time.zone.clone() }))
-            }
+        [date, Value::Time(time)] => match date_of(date)
+            .and_then(|date| DateTime::new(Local { date, time: time.time }, time.zone().cloned(), None))
+        {
+            Some(date_time) => Ok(boxed_date_time(date_time)),
             None => illegal(evaluator, "date and time", arguments),
         },
         [Value::DateTime(from), Value::String(zone)] => {
-            let zone = match &**zone {
-                "Z" => Some(Zone::UTC),
-                name if name.len() <= LONGEST_TEXT_BYTES => Zone::named(name),
-                _ => None,
-            };
+            let zone = if zone.len() <= LONGEST_TEXT_BYTES { Zone::parse(zone) } else { None };
             match zone.and_then(|zone| from.in_zone(zone)) {
                 Some(moved) => Ok(boxed_date_time(moved)),
                 None => illegal(evaluator, "date and time", arguments),
@@ -247,13 +243,13 @@ pub(crate) fn property(value: &Value, name: &str) -> Result<Value, &'static [&'s
         Value::Date(date) => (DATE_PROPERTIES, date_property(*date, name)),
         Value::Time(time) => (
             TIME_PROPERTIES,
-            time_property(time.time, name).or_else(|| zone_property(time.offset(), time.zone.as_ref(), name)),
+            time_property(time.time, name).or_else(|| zone_property(time.offset(), time.zone(), name)),
         ),
         Value::DateTime(value) => (
             DATE_TIME_PROPERTIES,
             date_property(value.local.date, name)
                 .or_else(|| time_property(value.local.time, name))
-                .or_else(|| zone_property(value.offset(), value.zone.as_ref(), name)),
+                .or_else(|| zone_property(value.offset(), value.zone(), name)),
         ),
         Value::YearMonthDuration(months) => (
             PERIOD_PROPERTIES,

@@ -317,15 +317,11 @@ impl<'a> Searcher<'a> {
             Anchor::LineStart(lines) => match before {
                 _ if after.is_none() => false,
                 None => true,
-                Some(before) => {
-                    lines.is_end(before) && !(lines == Lines::Any && before == '\r' && after == Some('\n'))
-                }
+                Some(before) => lines.is_end(before) && !(lines == Lines::Any && before == '\r' && after == Some('\n')),
             },
             Anchor::LineEnd(lines) => match after {
                 None => true,
-                Some(after) => {
-                    lines.is_end(after) && !(lines == Lines::Any && before == Some('\r') && after == '\n')
-                }
+                Some(after) => lines.is_end(after) && !(lines == Lines::Any && before == Some('\r') && after == '\n'),
             },
             Anchor::WordBoundary => is_word(before) != is_word(after),
             Anchor::NoWordBoundary => is_word(before) == is_word(after),

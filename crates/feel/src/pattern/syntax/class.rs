@@ -32,7 +32,8 @@ impl Parser<'_> {
                 if is_empty && intersected.is_none() {
                     return Err("a '&&' has nothing before it");
                 }
-                intersected = Some(complete(intersected.take(), std::mem::replace(&mut class, ClassUnicode::empty()), is_empty));
+                intersected =
+                    Some(complete(intersected.take(), std::mem::replace(&mut class, ClassUnicode::empty()), is_empty));
                 is_empty = true;
                 continue;
             }
