@@ -1,9 +1,10 @@
 //! JSON texts: validation, splitting by name, lazy access to one member, reading into values.
 //!
-//! Variables are kept as the text that came. [`split_object`] validates a whole document once; later accesses to the
-//! parts may rely on that and only skip what they do not need.
+//! Variables are kept as texts, in one spelling ([`canonical`]). [`split_object`] validates a whole document once and spells
+//! its values so; later accesses to the parts may rely on that and only skip what they do not need.
 
 mod build;
+mod canonical;
 mod reader;
 
 use std::borrow::Cow;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 use crate::value::Value;
 
 use build::SharedNames;
+pub use canonical::{canonical, comparable};
 use reader::Reader;
 
 /// How many arrays and objects may be nested.
@@ -50,24 +52,25 @@ pub enum JsonError {
 /// Errors are boxed inside, because they are rare and would make every result large.
 type Parsed<T> = Result<T, Box<JsonError>>;
 
-/// Validates a JSON document and splits the object that it must be into its members: the decoded name and the text of the
-/// value, in the order of first appearance. If a name occurs twice, the last value wins.
-pub fn split_object(text: &str) -> Result<Vec<(Cow<'_, str>, &str)>, JsonError> {
+/// A member of an object: its decoded name, and the text of its value.
+pub type Member<'a> = (Cow<'a, str>, Cow<'a, str>);
+
+/// Validates a JSON document and splits the object that it must be into its members: the decoded name and the value in the
+/// spelling of [`canonical`], in the order of first appearance. If a name occurs twice, the last value wins.
+pub fn split_object(text: &str) -> Result<Vec<Member<'_>>, JsonError> {
     split(text).map_err(|error| *error)
 }
 
-fn split(text: &str) -> Parsed<Vec<(Cow<'_, str>, &str)>> {
+fn split(text: &str) -> Parsed<Vec<Member<'_>>> {
     let mut reader = Reader::new(text);
     reader.skip_space();
     if reader.peek() != Some(b'{') {
         return Err(reader.expected("an object in braces"));
     }
-    let mut members: Vec<(Cow<'_, str>, &str)> = Vec::new();
+    let mut members: Vec<Member<'_>> = Vec::new();
     let mut names = NameIndex::default();
     reader.members(|reader, name| {
-        let start = reader.position;
-        reader.skip_value()?;
-        let value = &text[start..reader.position];
+        let value = reader.canonical_value()?;
         match names.find_or_insert(&members, &name) {
             Some(index) => members[index].1 = value,
             None => members.push((name, value)),

@@ -16,7 +16,7 @@ impl Scope for Variables {
 
 fn variables(text: &str) -> Variables {
     let members = json::split_object(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-    Variables(members.into_iter().map(|(name, text)| (name.into_owned(), text.to_owned())).collect())
+    Variables(members.into_iter().map(|(name, text)| (name.into_owned(), text.into_owned())).collect())
 }
 
 /// 2026-03-04T05:06:07.089Z

@@ -48,7 +48,7 @@ pub(super) fn read(kind: Kind, resource: &DeploymentResource) -> Result<Document
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let members = feel::json::split_object(text).map_err(|error| broken(error.to_string()))?;
     let member = |wanted: &str| {
-        let value = members.iter().find(|(name, _)| name == wanted).map(|(_, value)| *value);
+        let value = members.iter().find(|(name, _)| name == wanted).map(|(_, value)| &**value);
         let value = value.filter(|value| *value != "null");
         value.map(|value| scalar(value).ok_or_else(|| broken(format!("Expected '{wanted}' to be a text.")))).transpose()
     };
@@ -60,7 +60,7 @@ pub(super) fn read(kind: Kind, resource: &DeploymentResource) -> Result<Document
     Ok(Document { kind, id: (&*id).into(), version_tag: (&*version_tag).into() })
 }
 
-/// The text that a value is: of a text what is in the quotes, of a number or truth value how it is written.
+/// The text that a value is: of a text what is in the quotes, of a number or truth value how it is written as JSON.
 fn scalar(value: &str) -> Option<Cow<'_, str>> {
     match value.as_bytes().first()? {
         b'"' => feel::json::read_string(value),

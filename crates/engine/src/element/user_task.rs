@@ -306,10 +306,10 @@ pub(crate) fn continue_as_user_task(
             }
             json::write_string(&name, &mut own);
             own.push(':');
-            own.push_str(text);
+            own.push_str(&text);
             continue;
         };
-        let value = Value::from_json(text).unwrap_or_default();
+        let value = Value::from_json(&text).unwrap_or_default();
         attributes.read_header(reserved, value.as_str().unwrap_or_default());
     }
     own.push('}');

@@ -42,7 +42,7 @@ pub(crate) fn split(document: &Text, name_bytes_max: usize) -> Result<Vec<Entry>
             )));
         }
     }
-    Ok(entries.into_iter().map(|(name, value)| (Arc::from(name.as_ref()), value.into())).collect())
+    Ok(entries.into_iter().map(|(name, value)| (Arc::from(name.as_ref()), Text::from(&*value))).collect())
 }
 
 /// What is visible from a scope, nearest first.

@@ -1,10 +1,12 @@
 //! A cursor over a JSON text: validates what it passes over.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::canonical;
 use super::{DEPTH_LIMIT, JsonError, Parsed};
 use crate::number::Number;
 use crate::value::Value;
@@ -14,11 +16,13 @@ pub(super) struct Reader<'a> {
     text: &'a str,
     pub(super) position: usize,
     depth: usize,
+    /// Whether something was met since that is not written as it is kept.
+    is_respelled: Cell<bool>,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(text: &'a str) -> Reader<'a> {
-        Reader { text, position: 0, depth: 0 }
+        Reader { text, position: 0, depth: 0, is_respelled: Cell::new(false) }
     }
 
     #[inline]
@@ -44,6 +48,7 @@ impl<'a> Reader<'a> {
 
     #[inline(never)]
     fn behind_blanks(&self, mut at: usize) -> usize {
+        self.is_respelled.set(true);
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.bytes().get(at) {
             at += 1;
         }
@@ -211,6 +216,15 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
+    /// Validates and passes over one value, and gives it in the spelling in which it is kept.
+    pub(super) fn canonical_value(&mut self) -> Parsed<Cow<'a, str>> {
+        let start = self.position;
+        self.is_respelled.set(false);
+        self.skip_value()?;
+        let value = self.since(start);
+        Ok(if self.is_respelled.get() { canonical::respelled(value).into() } else { value.into() })
+    }
+
     /// Validates and passes over one value. Not recursive, because documents may be deeper than stacks.
     fn behind_nested(&self, mut at: usize) -> Parsed<usize> {
         let bytes = self.bytes();
@@ -290,19 +304,23 @@ impl<'a> Reader<'a> {
     }
 
     #[inline]
-    fn behind_number(&self, mut at: usize) -> Parsed<usize> {
+    fn behind_number(&self, start: usize) -> Parsed<usize> {
         let bytes = self.bytes();
+        let mut at = start;
         if bytes.get(at) == Some(&b'-') {
             at += 1;
         }
         at = if bytes.get(at) == Some(&b'0') { at + 1 } else { self.behind_digits(at)? };
         if let Some(b'.' | b'e' | b'E') = bytes.get(at) {
-            return self.behind_fraction(at);
+            return self.behind_fraction(start, at);
+        }
+        if bytes[start..at] == *b"-0" {
+            self.is_respelled.set(true);
         }
         Ok(at)
     }
 
-    fn behind_fraction(&self, mut at: usize) -> Parsed<usize> {
+    fn behind_fraction(&self, start: usize, mut at: usize) -> Parsed<usize> {
         let bytes = self.bytes();
         if bytes.get(at) == Some(&b'.') {
             at = self.behind_digits(at + 1)?;
@@ -313,6 +331,9 @@ impl<'a> Reader<'a> {
                 at += 1;
             }
             at = self.behind_digits(at)?;
+        }
+        if !canonical::is_canonical_fraction(&bytes[start..at]) {
+            self.is_respelled.set(true);
         }
         Ok(at)
     }
@@ -328,6 +349,7 @@ impl<'a> Reader<'a> {
     /// The same from the first byte inside of a string that is no ordinary text.
     fn behind_escapes(&self, mut at: usize) -> Parsed<usize> {
         let bytes = self.bytes();
+        self.is_respelled.set(true);
         loop {
             match bytes.get(at) {
                 None => return Err(self.expected_at(at, "the closing quote of a string")),
@@ -383,7 +405,7 @@ impl<'a> Reader<'a> {
 }
 
 /// Decodes the escapes of a validated string. A lone surrogate becomes the replacement character.
-fn unescape(raw: &str) -> String {
+pub(super) fn unescape(raw: &str) -> String {
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
     while let Some(at) = rest.find('\\') {
@@ -422,7 +444,7 @@ fn unescape_one(text: &str) -> (char, usize) {
 
 /// How many bytes from the front are ordinary text of a string: no quote, no backslash, no control character. Looks at
 /// eight at a time, because variables are mostly long strings.
-fn plain_bytes(bytes: &[u8]) -> usize {
+pub(super) fn plain_bytes(bytes: &[u8]) -> usize {
     const ONES: u64 = u64::MAX / 255;
     const HIGH: u64 = ONES << 7;
     let below = |word: u64, limit: u8| word.wrapping_sub(ONES * u64::from(limit)) & !word;
