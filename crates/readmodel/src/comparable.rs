@@ -1,52 +1,37 @@
 //! Values of variables in a form in which equal values are equal texts.
 
 use std::borrow::Cow;
+use std::fmt::Write;
 
-/// Of a value, so much is in the index. Longer values are compared as a whole besides.
-const PREFIX_CHARACTERS: usize = 100;
-/// Whole numbers up to here are exact as numbers with a fraction.
-// tidy: a property of numbers
-const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
+use sha2::{Digest, Sha256};
 
-/// A value that can be compared with others.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Comparable<'a>(Cow<'a, str>);
+/// Of a longer text, so much is in the index, and a digest of all of it.
+const BEGINNING_CHARACTERS: usize = 100;
+/// Of the digest: too many for two values to have the same.
+const DIGEST_BYTES: usize = 16;
 
-impl Comparable<'_> {
-    /// What stands in the index.
-    pub fn prefix(&self) -> &str {
-        if self.0.len() <= PREFIX_CHARACTERS {
-            return &self.0;
-        }
-        let end = self.0.char_indices().nth(PREFIX_CHARACTERS).map_or(self.0.len(), |(end, _)| end);
-        &self.0[..end]
-    }
-
-    /// Whether the index has all of it.
-    pub fn is_whole(&self) -> bool {
-        self.prefix().len() == self.0.len()
+/// What the index has for a value as records have it.
+pub(crate) fn of_kept(value: &str) -> Cow<'_, str> {
+    match feel::json::comparable(value) {
+        Cow::Borrowed(text) => shortened(text),
+        Cow::Owned(text) => Cow::Owned(shortened(&text).into_owned()),
     }
 }
 
-/// `1`, `1.0` and `1e0` are the same number. All other values are compared as they are written.
-pub(crate) fn comparable(json: &str) -> Comparable<'_> {
-    // Mostly there is nothing around it.
-    let is_bare = |end: Option<&u8>| end.is_some_and(u8::is_ascii_graphic);
-    let trimmed = if is_bare(json.as_bytes().first()) && is_bare(json.as_bytes().last()) { json } else { json.trim() };
-    let is_number = trimmed.starts_with(|first: char| first == '-' || first.is_ascii_digit());
-    if !is_number || trimmed.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Comparable(Cow::Borrowed(trimmed));
+/// The same for a value as somebody spells it who asks for it. What is no JSON is no value of a variable.
+pub(crate) fn of_asked(value: &str) -> String {
+    let canonical = feel::json::canonical(value).unwrap_or(Cow::Borrowed(value));
+    of_kept(&canonical).into_owned()
+}
+
+fn shortened(text: &str) -> Cow<'_, str> {
+    let end = if text.len() <= BEGINNING_CHARACTERS { None } else { text.char_indices().nth(BEGINNING_CHARACTERS) };
+    let Some((end, _)) = end else { return Cow::Borrowed(text) };
+    let mut short = format!("{}#", &text[..end]);
+    for byte in &Sha256::digest(text)[..DIGEST_BYTES] {
+        write!(short, "{byte:02x}").expect("writing to a string cannot fail");
     }
-    match trimmed.parse::<f64>() {
-        Ok(number) if number.fract() == 0.0 && number.abs() < EXACT_MAX => {
-            // Without a sign before zero.
-            Comparable(Cow::Owned(format!("{}", if number == 0.0 { 0.0 } else { number })))
-        }
-        // A whole number that is too large to be exact.
-        Ok(_) if trimmed.bytes().skip(1).all(|byte| byte.is_ascii_digit()) => Comparable(Cow::Borrowed(trimmed)),
-        Ok(number) if number.is_finite() => Comparable(Cow::Owned(format!("{number}"))),
-        _ => Comparable(Cow::Borrowed(trimmed)),
-    }
+    Cow::Owned(short)
 }
 
 #[cfg(test)]
@@ -54,20 +39,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_numbers_are_equal_texts() {
-        for equal in [["1", "1.0"], ["-0.0", "0"], ["1e2", "100"], ["0.10", "0.1"], ["-5", "-5.00"]] {
-            assert_eq!(comparable(equal[0]), comparable(equal[1]), "{equal:?}");
+    fn a_value_is_found_by_any_spelling_of_it() {
+        let long = format!("{}\u{fc}", "x".repeat(300));
+        for (kept, asked) in [
+            ("\"Zürich\"".to_owned(), r#" "Z\u00fcrich""#.to_owned()),
+            ("1.0".to_owned(), "1".to_owned()),
+            (r#"{"id":7,"lines":[1,2]}"#.to_owned(), "{\"id\": 7.0,\n \"lines\": [1, 2e0]}".to_owned()),
+            (format!("[\"{long}\",1.0]"), format!("[ \"{}\\u00fc\", 1 ]", "x".repeat(300))),
+        ] {
+            assert_eq!(of_kept(&kept), of_asked(&asked), "{asked}");
         }
-        for other in [["1", "\"1\""], ["12345678901234567890", "12345678901234567891"], ["0.1", "0.11"]] {
-            assert_ne!(comparable(other[0]), comparable(other[1]), "{other:?}");
-        }
+        assert_ne!(of_kept(&format!("\"{long}\"")), of_asked(&format!("\"{long}y\"")));
+        assert_ne!(of_kept("1"), of_asked("one"));
     }
 
     #[test]
-    fn long_values_have_a_part_in_the_index() {
-        let long = format!("\"{}\"", "ü".repeat(200));
-        assert_eq!(comparable(&long).prefix().chars().count(), PREFIX_CHARACTERS);
-        assert!(!comparable(&long).is_whole());
-        assert!(comparable("\"short\"").is_whole());
+    fn long_values_take_little_room_in_the_index() {
+        let long = format!("\"{}\"", "ü".repeat(1_000));
+        let kept = of_kept(&long);
+        assert!(kept.starts_with("\"ü") && kept.chars().count() == BEGINNING_CHARACTERS + 1 + 2 * DIGEST_BYTES);
+        assert_eq!(of_kept("\"short\""), "\"short\"");
     }
 }

@@ -10,7 +10,7 @@ use protocol::RecordPlace;
 use rusqlite::Connection;
 
 use crate::batch::{Batch, JobRow};
-use crate::comparable::comparable;
+use crate::comparable;
 use crate::database::Of::{Integer, Text};
 use crate::database::{Bound, Database, Result, Write};
 use crate::enumerations::JOB_STATES;
@@ -203,7 +203,7 @@ fn write_instances(database: &Database, batch: &Batch) -> Result<()> {
     database.write(&ELEMENT_INSTANCES, elements)?;
     let flows = batch.sequence_flows.iter().map(|(instance, element)| [(*instance).into(), element.0.into()]);
     database.write(&SEQUENCE_FLOWS, flows)?;
-    let comparables: Vec<_> = batch.variables.values().map(|row| comparable(&row.value)).collect();
+    let comparables: Vec<_> = batch.variables.values().map(|row| comparable::of_kept(&row.value)).collect();
     let variables = batch.variables.iter().zip(&comparables).map(|((key, row), comparable)| {
         [
             (*key).into(),
@@ -211,7 +211,7 @@ fn write_instances(database: &Database, batch: &Batch) -> Result<()> {
             row.scope.into(),
             (&*row.name).into(),
             (&*row.value).into(),
-            comparable.prefix().into(),
+            (&**comparable).into(),
         ]
     });
     database.write(&VARIABLES, variables)?;

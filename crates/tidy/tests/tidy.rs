@@ -45,7 +45,7 @@ const MUST_NOT_KNOW: &[(&str, &[&str])] = &[
     ("gateway", &["engine", "state", "replication", "bpmn", "feel"]),
     ("broker", &["gateway-interface", "tonic", "axum", "tokio", "hyper", "feel"]),
     ("exporters", &["engine", "state", "replication"]),
-    ("readmodel", &["engine", "state", "replication", "bpmn", "feel", "tokio", "hyper"]),
+    ("readmodel", &["engine", "state", "replication", "bpmn", "tokio", "hyper"]),
     ("engine-fuzz", &["state", "replication", "tokio", "tonic"]),
     ("replication", &["protocol", "engine", "bpmn", "feel", "state"]),
     ("state", &["protocol", "bpmn", "feel", "engine"]),

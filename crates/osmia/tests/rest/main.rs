@@ -12,6 +12,7 @@ mod load;
 mod process_instances;
 mod resources;
 mod searches;
+mod spellings;
 mod statistics;
 #[path = "../support/mod.rs"]
 mod support;

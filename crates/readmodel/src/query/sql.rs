@@ -3,7 +3,7 @@
 use super::condition::{Condition, Test, Value, VariableScope};
 use super::entity::{Field, Filter, Kind};
 use super::row::VALUE_CHARACTERS_MAX;
-use crate::comparable::comparable;
+use crate::comparable;
 use crate::database::{Bound, Database, Dialect, Result};
 use crate::pattern::Pattern;
 
@@ -425,33 +425,12 @@ fn variable_test(dialect: Dialect, table: &str, given: &Test) -> Sql {
     }
 }
 
-/// A value is one of those: by what can be compared, for which there is an index, and by the whole text where that is only the
-/// beginning of it.
+/// A value is one of those, whatever their spelling.
 fn value_in(dialect: Dialect, table: &str, values: &[Value]) -> Sql {
-    let (mut whole, mut beginnings, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-    for value in values {
-        // A variable has JSON, and no other value.
-        let Value::Text(json) = value else { continue };
-        let value = comparable(json);
-        let prefix = Value::Text(value.prefix().to_owned());
-        if value.is_whole() {
-            whole.push(prefix);
-        } else {
-            beginnings.push(prefix);
-            texts.push(Value::Text(json.trim().to_owned()));
-        }
-    }
-    let comparable = format!("{table}.comparable");
-    let mut found = in_list(dialect, &comparable, &whole);
-    if !texts.is_empty() {
-        // A text has one beginning, so which of them it is need not be asked.
-        let long =
-            vec![in_list(dialect, &comparable, &beginnings), in_list(dialect, &format!("{table}.value"), &texts)];
-        found = Sql::any(vec![found, Sql::all(long)]);
-    }
-    let mut sql = Sql::of("(");
-    sql.append(found).push(")");
-    sql
+    // A variable has JSON, and no other value.
+    let texts = values.iter().filter_map(|value| if let Value::Text(json) = value { Some(json) } else { None });
+    let asked: Vec<Value> = texts.map(|json| Value::Text(comparable::of_asked(json))).collect();
+    in_list(dialect, &format!("{table}.comparable"), &asked)
 }
 
 impl Value {
