@@ -48,9 +48,10 @@ impl Default for LogLimits {
 const PATIENCE: Duration = Duration::from_millis(50);
 const PATIENCE_MAX: Duration = Duration::from_secs(6);
 
-/// What a checkpoint of a write-ahead log found, in pages.
+/// What a checkpoint of a write-ahead log found, in pages: less than none when somebody else was making one.
 #[derive(Debug, Clone, Copy)]
 struct Log {
+    is_busy: bool,
     pages: i64,
     moved: i64,
 }
@@ -59,9 +60,14 @@ impl Log {
     /// Moves what is in the log into the file, in a mode that SQLite knows.
     fn checkpoint(connection: &Connection, mode: &str) -> Result<Log> {
         let log = connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |row| {
-            Ok(Log { pages: row.get(1)?, moved: row.get(2)? })
+            Ok(Log { is_busy: row.get(0)?, pages: row.get(1)?, moved: row.get(2)? })
         })?;
         Ok(log)
+    }
+
+    /// Whether all of it is in the file, which is synced then.
+    fn is_moved(self) -> bool {
+        !self.is_busy && self.pages == self.moved
     }
 }
 
@@ -111,7 +117,7 @@ impl Store {
             connection.busy_timeout(file::WRITER_PATIENCE)?;
             log = restarted?;
         }
-        let is_short = log.pages == log.moved;
+        let is_short = log.is_moved();
         if !is_short {
             // What is durable must not depend on how long others read: a transaction that is synced makes all before it so.
             connection.execute_batch("PRAGMA synchronous = FULL; UPDATE place SET number = number;")?;
@@ -636,6 +642,33 @@ mod tests {
             });
             read.expect("it is read");
         }
+    }
+
+    /// Another program does that with a file that it knows nothing of.
+    #[test]
+    fn a_checkpoint_that_was_not_made_is_not_taken_for_one() {
+        use std::os::fd::AsRawFd;
+
+        /// In the file of shared memory, as the format of SQLite says.
+        const CHECKPOINT_LOCK: libc::off_t = 121;
+        let opened = testing::in_file();
+        opened.store.database.script("INSERT INTO variable VALUES (1, 1, 1, 'v', '1', '1')");
+        let file = opened.source.file(PARTITION).expect("a file").with_extension("sqlite-shm");
+        let shared = std::fs::File::options().read(true).write(true).open(file).expect("it is there");
+        let mut lock = libc::flock {
+            l_type: libc::F_WRLCK as libc::c_short,
+            l_whence: libc::SEEK_SET as libc::c_short,
+            l_start: CHECKPOINT_LOCK,
+            l_len: 1,
+            l_pid: 0,
+        };
+        // SAFETY: the call reads a structure that lives until it returns. The lock is of this open file, and so in the way of others
+        // of the same process.
+        let locked = unsafe { libc::fcntl(shared.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) };
+        assert_eq!(locked, 0, "nobody else has it");
+        assert!(!opened.store.checkpoint().expect("it is passed over"));
+        drop(shared);
+        assert!(opened.store.checkpoint().expect("a checkpoint"));
     }
 
     #[test]
