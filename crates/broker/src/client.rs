@@ -152,6 +152,11 @@ impl Client {
         first.unwrap_or_else(|| self.partition_count())
     }
 
+    /// Position of the last record of a partition, beyond which no answer of this node goes; none if the node does not hold it.
+    pub fn last_position(&self, partition: PartitionId) -> Option<u64> {
+        Some(self.shared.entrance(partition).ok()?.last_position())
+    }
+
     /// The partition for the next thing that may be created anywhere: in turn, among those that take commands now. When
     /// none does, the next one, which says why, as the first one does for a node that holds none.
     pub fn next_partition(&self) -> PartitionId {

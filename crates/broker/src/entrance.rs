@@ -71,6 +71,8 @@ pub(crate) struct Entrance {
     feature_level: AtomicU32,
     /// By how many partitions its state routes messages; 0 before that is known.
     correlation_partition_count: AtomicU16,
+    /// Position of the last record that is part of its state.
+    last_position: AtomicU64,
 }
 
 impl Entrance {
@@ -87,6 +89,7 @@ impl Entrance {
             remark: Mutex::default(),
             feature_level: AtomicU32::new(FeatureLevel::OLDEST.number()),
             correlation_partition_count: AtomicU16::new(0),
+            last_position: AtomicU64::new(0),
         }
     }
 
@@ -94,6 +97,12 @@ impl Entrance {
     pub fn applied(&self, engine: &Engine) {
         self.set_feature_level(engine.feature_level());
         self.correlation_partition_count.store(engine.correlation_partition_count(), Ordering::Release);
+        self.last_position.store(engine.last_position(), Ordering::Release);
+    }
+
+    /// Position of the last record that is part of its state. No answer says a later one.
+    pub fn last_position(&self) -> u64 {
+        self.last_position.load(Ordering::Acquire)
     }
 
     /// By how many partitions its state routes messages, as soon as that is known.

@@ -33,7 +33,7 @@ const STOP_LIMIT: Duration = Duration::from_secs(5);
 /// How much longer it waits for one that does not come back. What such a one had not acknowledged comes again.
 pub(crate) const ABANDON_LIMIT: Duration = Duration::from_secs(10);
 /// After so long, records are read although the exporter rests, so that not too many are left for the end of a long rest.
-const REST_MAX: Duration = Duration::from_millis(10);
+const REST_MAX: Duration = Duration::from_millis(50);
 
 /// A look at all exporters of a node.
 #[derive(Clone)]

@@ -97,7 +97,9 @@ impl Managed {
     }
 
     fn condition(&self) -> Condition {
-        Condition { is_serving: self.is_serving(), partitions: self.partitions() }
+        let read_model = self.read_model();
+        let read_model_trouble = read_model.as_ref().and_then(|model| model.trouble());
+        Condition { is_serving: self.is_serving(), partitions: self.partitions(), read_model_trouble }
     }
 
     fn partitions(&self) -> Vec<Partition> {
@@ -122,6 +124,8 @@ struct Condition {
     is_serving: bool,
     /// None while the node starts.
     partitions: Vec<Partition>,
+    /// What is in the way of what searches see, until an operator changes something.
+    read_model_trouble: Option<String>,
 }
 
 impl Condition {
@@ -140,12 +144,25 @@ impl Condition {
         self.partitions.iter().all(|partition| partition.health != Health::Dead)
     }
 
-    /// Whether clients are served, no partition is lost or left out, and at least one works.
+    /// Whether nothing waits for an operator.
     fn is_healthy(&self) -> bool {
+        self.are_partitions_healthy() && self.read_model_trouble.is_none()
+    }
+
+    /// Whether clients are served, no partition is lost or left out, and at least one works.
+    fn are_partitions_healthy(&self) -> bool {
         let has_stopped = |partition: &Partition| partition.health.has_stopped();
         self.is_ready()
             && !self.partitions.iter().any(has_stopped)
             && self.partitions.iter().any(|partition| partition.health == Health::Healthy)
+    }
+
+    /// Of a server that is only away, the exporters say so: nothing is to be done.
+    fn read_model(&self) -> Value {
+        match &self.read_model_trouble {
+            Some(message) => json!({ "status": status(false), "details": { "message": message } }),
+            None => json!({ "status": status(true) }),
+        }
     }
 
     /// The parts of the node's health.
@@ -157,7 +174,8 @@ impl Condition {
             "exporters": exporters_health(exporters),
             "readiness": { "status": status(self.is_ready()) },
             "liveness": { "status": status(self.is_alive()) },
-            "partitions": { "status": status(self.is_healthy()), "details": partitions },
+            "partitions": { "status": status(self.are_partitions_healthy()), "details": partitions },
+            "readModel": self.read_model(),
         })
     }
 }
@@ -538,7 +556,19 @@ mod tests {
 
     fn condition(is_serving: bool, partitions: &[Health]) -> Condition {
         let partition = |(id, health): (u16, &Health)| Partition { id, health: *health, remark: None };
-        Condition { is_serving, partitions: (1..).zip(partitions).map(partition).collect() }
+        let partitions = (1..).zip(partitions).map(partition).collect();
+        Condition { is_serving, partitions, read_model_trouble: None }
+    }
+
+    #[test]
+    fn what_an_operator_has_to_mend_of_the_read_model_is_in_the_health() {
+        let mut condition = condition(true, &[Health::Healthy]);
+        assert_eq!(condition.components(None, &[])["readModel"], json!({"status": "UP"}));
+        condition.read_model_trouble = Some("It refuses.".to_owned());
+        assert_eq!([condition.is_ready(), condition.is_alive(), condition.is_healthy()], [true, true, false]);
+        let components = condition.components(None, &[]);
+        assert_eq!(components["readModel"], json!({"status": "DOWN", "details": {"message": "It refuses."}}));
+        assert_eq!(components["partitions"]["status"], "UP");
     }
 
     fn verdicts(is_serving: bool, partitions: &[Health]) -> [bool; 3] {

@@ -11,7 +11,7 @@ use broker::{DiskOptions, Node, NodeOptions, Role};
 use exporters::ExporterConfiguration;
 use gateway::{Connections, Gateway, GatewayOptions};
 use protocol::PartitionId;
-use readmodel::ReadModel;
+use readmodel::{Looked, ReadModel};
 use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -105,12 +105,13 @@ async fn run(configuration: &Configuration, begin: Instant) -> Outcome {
 
     let mut options = node_options(configuration)?;
     let read_model = read_model(configuration, &options)?;
+    let looked = look_at(read_model.as_ref()).await?;
     if let Some(model) = &read_model {
         options.exporters.push(model.consumer(configuration.read_model_retention, configuration.read_model_audited)?);
     }
     let node = tokio::task::spawn_blocking(move || Node::start(options)).await??;
     managed.node_started(node.client(), node.clock(), node.exporters());
-    let ports = Ports { management_address, connections, read_model };
+    let ports = Ports { management_address, connections, read_model, looked };
     let outcome = serve(configuration, &managed, &node, &mut signals, begin, ports).await;
     managed.stopping();
     let stopping = Instant::now();
@@ -129,6 +130,8 @@ struct Ports {
     management_address: SocketAddr,
     connections: Connections,
     read_model: Option<Arc<ReadModel>>,
+    /// How the read model was before the node started.
+    looked: Looked,
 }
 
 /// What searches read, for all partitions of the node.
@@ -139,6 +142,13 @@ fn read_model(configuration: &Configuration, options: &NodeOptions) -> std::io::
         ReadModelKind::Sqlite => ReadModel::new(&options.data_directory.join("read-model"), partitions).map(Some),
         ReadModelKind::PostgreSql(server) => ReadModel::on_server(server.clone(), partitions).map(Some),
     }
+}
+
+/// Looks whether the read model can be used: what only an operator can mend ends the start, a server that is not there does not.
+async fn look_at(read_model: Option<&Arc<ReadModel>>) -> Result<Looked, Box<dyn std::error::Error + Send + Sync>> {
+    let Some(model) = read_model.cloned() else { return Ok(Looked::Usable { is_cluster_known: true }) };
+    let looked = tokio::task::spawn_blocking(move || model.look()).await?;
+    looked.map_err(|error| format!("The read model cannot be used: {error}.").into())
 }
 
 /// Says what is most likely a mistake and is not refused.
@@ -166,7 +176,7 @@ async fn serve(
     node: &Node,
     signals: &mut Signals,
     begin: Instant,
-    Ports { management_address, connections, read_model }: Ports,
+    Ports { management_address, connections, read_model, looked }: Ports,
 ) -> Outcome {
     let ready = tokio::select! {
         ready = wait_until_ready(node) => ready,
@@ -174,6 +184,10 @@ async fn serve(
     };
     if !ready {
         return Err(not_ready(node).into());
+    }
+    if looked == (Looked::Usable { is_cluster_known: false }) {
+        // It is known since.
+        look_at(read_model.as_ref()).await?;
     }
     let searched = read_model.clone();
     let [grpc_address, http_address] = client_addresses(configuration)?;

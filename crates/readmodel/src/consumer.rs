@@ -1,9 +1,9 @@
 //! The read model as a consumer of records.
 //!
-//! What is taken is in memory until the next transaction. Transactions come at once while little happens or somebody waits, and
-//! less often the more they write, so that under load each of them holds many records: a small one costs as much as some hundred
-//! rows, and writes whole pages. What a transaction wrote survives a crash of the
-//! process at once, and a loss of power after the next checkpoint; only then it is acknowledged.
+//! What is taken is in memory until the next transaction. One comes at once after a pause, and as soon as somebody waits for it. As
+//! long as nobody does, at least a tenth of a second passes between two of them, and more the more they write: a small one costs
+//! as much as some hundred rows, and writes whole pages. What a transaction wrote survives a crash of the process at once, and a
+//! loss of power after the next checkpoint; only then it is acknowledged.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,17 +23,19 @@ use crate::retention::{Deletion, Retention};
 use crate::source::Source;
 use crate::store::Store;
 
-/// After each row that it wrote, the next transaction waits so much longer, and at least as long as the last one took.
-const PAUSE_PER_ROW: Duration = Duration::from_micros(250);
-const PAUSE_MAX: Duration = Duration::from_millis(100);
-/// The same under load: who writes 25,000 rows a second waits until most instances that began in a transaction also end in it, because
-/// one that is written twice costs a third more.
+/// While nobody waits, so much time passes between two transactions, and at least as much as the last one took. So long other readers
+/// of a server may miss what happened.
+const PAUSE: Duration = Duration::from_millis(100);
+/// After each row that it wrote, the next transaction waits so much longer, beyond that pause: who writes 25,000 rows a second waits
+/// until most instances that began in a transaction also end in it, because one that is written twice costs a third more.
 const PAUSE_PER_ROW_UNDER_LOAD: Duration = Duration::from_micros(40);
 const PAUSE_UNDER_LOAD_MAX: Duration = Duration::from_millis(250);
 /// Who waits for it has the next transaction come sooner: after so many times as long as the last one took. Many searches beside much
 /// work would otherwise have the thread write small transactions all the time, each of which costs as much as some hundred rows.
 const PAUSE_OF_AWAITED: u32 = 4;
 const PAUSE_OF_AWAITED_MAX: Duration = Duration::from_millis(25);
+/// For so long a transaction that deletes what is not kept lets those go before who wait. One of them waits always, when there are many.
+const DELETION_WAITS_MAX: Duration = Duration::from_millis(100);
 /// How often what was written is made durable: often, so that there is never much of it, which would hold up the log.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
 /// How often it is looked what the check of the file came to.
@@ -129,6 +131,12 @@ impl Open {
         }
     }
 
+    /// When a little of what is not kept may be deleted; none when everything is kept.
+    fn may_delete_at(&self, is_awaited: bool) -> Option<Duration> {
+        let waits = if is_awaited { DELETION_WAITS_MAX } else { Duration::ZERO };
+        self.deletion.at().map(|at| at + waits)
+    }
+
     /// Whether a transaction would end amid variables that somebody set, of which records behind them say so. Readers get to see
     /// all records of a command at once, so these come before the next flush; if none came, there are none.
     fn is_amid_variables(&mut self) -> bool {
@@ -160,10 +168,10 @@ impl PartitionConsumer {
         Ok(())
     }
 
-    /// Deletes a little of what is not kept, unless somebody waits for the fold.
+    /// Deletes a little of what is not kept, somewhat later if somebody waits for the fold.
     fn delete(&mut self, now: Duration) -> Result<(), ExporterError> {
         let Some(open) = &mut self.open else { return Ok(()) };
-        if self.progress.is_awaited() || open.deletion.at().is_none_or(|at| at > now) {
+        if open.may_delete_at(self.progress.is_awaited()).is_none_or(|at| at > now) {
             return Ok(());
         }
         let clock = jiff::Timestamp::now().as_millisecond();
@@ -227,14 +235,14 @@ fn pause_if_awaited(duration: Duration) -> Duration {
 
 /// How long the next transaction waits behind one with so many rows.
 fn pause_after(rows: u32) -> Duration {
-    let of_a_few = PAUSE_PER_ROW.saturating_mul(rows).min(PAUSE_MAX);
-    of_a_few.max(PAUSE_PER_ROW_UNDER_LOAD.saturating_mul(rows).min(PAUSE_UNDER_LOAD_MAX))
+    PAUSE.max(PAUSE_PER_ROW_UNDER_LOAD.saturating_mul(rows).min(PAUSE_UNDER_LOAD_MAX))
 }
 
 impl PartitionExporter for PartitionConsumer {
     fn open(&mut self, opening: Opening) -> Result<Resume, ExporterError> {
         self.open = None;
         let store = self.source.open(self.partition, self.damage.as_deref());
+        self.progress.set_trouble(store.as_ref().err().filter(|error| error.needs_operator()).map(ToString::to_string));
         let store = store.map_err(|error| ExporterError::target(NAME, "open its rows", error))?;
         self.damage = None;
         if let (Some(path), None) = (self.source.file(self.partition), &self.check) {
@@ -301,7 +309,11 @@ impl PartitionExporter for PartitionConsumer {
     }
 
     fn living_told(&mut self, place: RecordPlace, at: Timestamp, now: Duration) -> Result<(), ExporterError> {
+        // The last of it.
+        self.commit(now)?;
         let Some(open) = &mut self.open else { return Ok(()) };
+        rebuild::forget_gone(&open.store.database)
+            .map_err(Self::failed(&mut self.damage, "forget what does not live"))?;
         open.fold.batch.place = Some(place);
         open.fold.batch.living_told_at = Some(at);
         open.fold.is_told_living = false;
@@ -367,7 +379,8 @@ impl PartitionExporter for PartitionConsumer {
         let is_behind = self.progress.position() < open.taken.position;
         // Who waits for this is not kept waiting for the sake of a larger transaction.
         let commit = is_behind.then(|| open.may_write_at(self.progress.is_awaited_at(open.taken.position)));
-        [commit, open.checkpoint_at, open.deletion.at(), self.look_at].into_iter().flatten().min()
+        let delete = open.may_delete_at(self.progress.is_awaited());
+        [commit, open.checkpoint_at, delete, self.look_at].into_iter().flatten().min()
     }
 
     fn rests_until(&self) -> Option<Duration> {
@@ -437,8 +450,8 @@ mod tests {
     fn transactions_wait_longer_the_more_they_write() {
         let waits = |rows| pause_after(rows).as_micros();
         assert_eq!(
-            [0, 1, 399, 400, 2_500, 5_000, 6_250, u32::MAX].map(waits),
-            [0, 250, 99_750, 100_000, 100_000, 200_000, 250_000, 250_000]
+            [0, 1, 2_500, 5_000, 6_250, u32::MAX].map(waits),
+            [100_000, 100_000, 100_000, 200_000, 250_000, 250_000]
         );
     }
 }

@@ -14,7 +14,7 @@ use crate::database::given::Given;
 use crate::database::postgresql::Session;
 
 pub(crate) use rows::{Bound, Cell, Row};
-pub use server::ServerError;
+pub use server::{Looked, ServerError};
 pub(crate) use server::{Server, schema_of};
 pub(crate) use write::{Of, Write};
 

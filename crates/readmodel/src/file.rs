@@ -38,6 +38,28 @@ pub enum StoreError {
     Other { path: PathBuf, problem: String },
 }
 
+impl StoreError {
+    /// Whether nothing gets better until an operator changes something: it may not be read or written.
+    pub(crate) fn needs_operator(&self) -> bool {
+        use rusqlite::ErrorCode;
+        use std::io::ErrorKind;
+        match self {
+            StoreError::Sqlite { source, .. } => matches!(
+                source.sqlite_error_code(),
+                Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly)
+            ),
+            StoreError::Directory { source, .. } => matches!(
+                source.kind(),
+                ErrorKind::PermissionDenied
+                    | ErrorKind::ReadOnlyFilesystem
+                    | ErrorKind::NotADirectory
+                    | ErrorKind::AlreadyExists
+            ),
+            StoreError::Other { .. } => true,
+        }
+    }
+}
+
 /// Where the read model of a partition is.
 pub(crate) fn path_of(directory: &Path, partition: PartitionId) -> PathBuf {
     directory.join(format!("partition-{partition}.sqlite"))

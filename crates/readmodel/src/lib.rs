@@ -34,7 +34,7 @@ mod testing;
 
 pub use audited::{Audited, Noted};
 pub use consumer::NAME;
-pub use database::ServerError;
+pub use database::{Looked, ServerError};
 pub use model::{Busy, READERS, ReadModel};
 pub use pattern::{Late, Pattern};
 pub use progress::{Progress, Waiter};

@@ -10,6 +10,7 @@ use protocol::PartitionId;
 
 use crate::audited::Audited;
 use crate::consumer::{NAME, ReadModelExporter};
+use crate::database::{Looked, ServerError};
 use crate::progress::Progress;
 use crate::query::Readers;
 use crate::queue::{Cost, Place, Queue, SenderId, WAITING_MAX};
@@ -94,6 +95,20 @@ impl ReadModel {
             Box::new(ReadModelExporter { model: model.clone(), retention, audited }) as Box<dyn exporters::Exporter>
         });
         ExporterConfiguration::of_factory(NAME, factory, serde_json::Map::new())
+    }
+
+    /// Looks whether its rows can be opened. This may take as long as it takes to find out that a server is not there.
+    ///
+    /// # Errors
+    /// What only an operator can mend.
+    pub fn look(&self) -> Result<Looked, ServerError> {
+        self.source.look(self.partitions.keys().copied())
+    }
+
+    /// What is in the way of the fold until an operator changes something, in a sentence.
+    pub fn trouble(&self) -> Option<String> {
+        let sentence = self.partitions.values().find_map(|progress| progress.trouble())?;
+        Some(format!("The read model cannot be written: {sentence}."))
     }
 
     /// How far a partition is.

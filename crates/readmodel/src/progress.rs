@@ -22,6 +22,8 @@ pub struct Progress {
     waiting: Mutex<Waiting>,
     /// The first position that somebody waits for, read without the lock.
     awaited: AtomicU64,
+    /// Why nothing is folded until an operator changes something.
+    trouble: Mutex<Option<String>>,
 }
 
 #[derive(Default)]
@@ -61,7 +63,12 @@ impl Drop for Waiter {
 
 impl Default for Progress {
     fn default() -> Self {
-        Progress { position: AtomicU64::new(0), waiting: Mutex::default(), awaited: AtomicU64::new(NOBODY) }
+        Progress {
+            position: AtomicU64::new(0),
+            waiting: Mutex::default(),
+            awaited: AtomicU64::new(NOBODY),
+            trouble: Mutex::default(),
+        }
     }
 }
 
@@ -69,6 +76,16 @@ impl Progress {
     /// The position up to which searches see what happened.
     pub fn position(&self) -> u64 {
         self.position.load(Ordering::Acquire)
+    }
+
+    /// Why nothing is folded until an operator changes something, in a sentence.
+    pub(crate) fn trouble(&self) -> Option<String> {
+        self.trouble.lock().clone()
+    }
+
+    /// What is in the way until an operator changes something; none when nothing is.
+    pub(crate) fn set_trouble(&self, trouble: Option<String>) {
+        *self.trouble.lock() = trouble;
     }
 
     /// Whether somebody waits.

@@ -79,6 +79,15 @@ pub(crate) fn begin(database: &Database) -> Result<()> {
     Ok(())
 }
 
+/// All that lives was told and is written: what was kept of instances that may live goes, if they do not.
+pub(crate) fn forget_gone(database: &Database) -> Result<()> {
+    let mut behind = i64::MIN;
+    while let Some(last) = retention::delete_correlations_of_none(database, behind)? {
+        behind = last;
+    }
+    Ok(())
+}
+
 /// All that lives was told, as it was at this time: to be written together with the last of it.
 pub(crate) fn end(database: &Database, at: i64) -> Result<()> {
     database.execute("UPDATE history SET is_rebuilding = 0, complete_since = ?", &[at.into()])?;

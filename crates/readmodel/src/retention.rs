@@ -34,9 +34,11 @@ pub struct Retention {
     pub terminated: Option<Duration>,
 }
 
+/// Messages that were correlated.
+const CORRELATED: &str = "correlated_message_subscription";
+
 /// Details of a process instance: tables with an index of `process_instance_key`.
 const DETAILS: [&str; 13] = [
-    // First: who did what with instances that live stays when they are told anew.
     "audit_log",
     "element_instance",
     "variable",
@@ -46,7 +48,7 @@ const DETAILS: [&str; 13] = [
     "user_task",
     "decision_instance",
     "message_subscription",
-    "correlated_message_subscription",
+    CORRELATED,
     "timer",
     "condition",
     "signal_subscription",
@@ -80,8 +82,8 @@ pub(crate) struct Deletion {
     retention: Retention,
     /// When there is something to do; none when everything is kept.
     at: Option<Duration>,
-    /// Behind which instance of each age the pass goes on: by end and key. Those before are kept, because the instance that
-    /// called them is.
+    /// Behind which instance of each age the look goes on: by end and key. Those before are kept, because the instance that called
+    /// them is, and go with it; so nobody looks at them again until the next start.
     passed: [(i64, i64); 2],
 }
 
@@ -121,7 +123,8 @@ impl Deletion {
             let Some(age) = age else { continue };
             let is_through = delete_ended(database, state, before(clock, age), passed, &mut rows, &mut deleted)?;
             if is_through {
-                *passed = (0, 0);
+                // Time never goes back in the records, but more than one instance ends at a moment.
+                *passed = (passed.0.saturating_sub(1), i64::MAX);
             } else {
                 deleted.goes_on = true;
             }
@@ -184,7 +187,7 @@ fn delete_with_called(database: &Database, root: i64, rows: &mut u32, deleted: &
         while let Some(called) = database.first(select, &[last.into()], |row| row.get(0))? {
             last = called;
         }
-        if !delete_instance(database, &DETAILS, last, rows)? {
+        if !delete_instance(database, Of::Ended, last, rows)? {
             return Ok(false);
         }
         deleted.instances += 1;
@@ -202,7 +205,7 @@ pub(crate) fn delete_living(database: &Database) -> Result<bool> {
     let found: Vec<i64> = database.all(select, &[ACTIVE.into(), INSTANCES_MAX.into()], |row| row.get(0))?;
     let mut rows = LIVING_ROWS_MAX;
     for key in &found {
-        if !delete_instance(database, &DETAILS[1..], *key, &mut rows)? {
+        if !delete_instance(database, Of::Living, *key, &mut rows)? {
             break;
         }
     }
@@ -213,26 +216,61 @@ pub(crate) fn delete_living(database: &Database) -> Result<bool> {
 /// Deletes variables of instances that are not there themselves, because they had variables and were still to begin: among the next
 /// ones behind a key. Returns the last one of these; none when there are no more.
 pub(crate) fn delete_variables_of_none(database: &Database, behind: i64) -> Result<Option<i64>> {
-    const VARIABLES_MAX: u32 = 20_000;
+    delete_of_none(database, "variable", "key", "", behind)
+}
+
+/// Deletes messages that started instances of which nothing is there, in the same way.
+pub(crate) fn delete_correlations_of_none(database: &Database, behind: i64) -> Result<Option<i64>> {
+    // A message may have started an instance on another partition, whose number is above these bits of its key.
+    const OF_HERE: &str = "AND process_instance_key >> 51 = (SELECT partition FROM place)";
+    delete_of_none(database, CORRELATED, "id", OF_HERE, behind)
+}
+
+fn delete_of_none(database: &Database, table: &str, id: &str, and: &str, behind: i64) -> Result<Option<i64>> {
+    const ROWS_MAX: u32 = 20_000;
     let transaction = database.begin()?;
-    let select = "SELECT max(key) FROM (SELECT key FROM variable WHERE key > ? ORDER BY key LIMIT ?) AS next";
-    let last =
-        database.first(select, &[behind.into(), VARIABLES_MAX.into()], |row| row.get::<Option<i64>>(0))?.flatten();
+    let select =
+        format!("SELECT max({id}) FROM (SELECT {id} FROM {table} WHERE {id} > ? ORDER BY {id} LIMIT ?) AS next");
+    let last = database.first(&select, &[behind.into(), ROWS_MAX.into()], |row| row.get::<Option<i64>>(0))?.flatten();
     if let Some(last) = last {
-        let delete = "DELETE FROM variable WHERE key > ? AND key <= ? AND NOT EXISTS \
-                      (SELECT 1 FROM process_instance p WHERE p.key = variable.process_instance_key)";
-        database.execute(delete, &[behind.into(), last.into()])?;
+        let delete = format!(
+            "DELETE FROM {table} WHERE {id} > ? AND {id} <= ? {and} AND NOT EXISTS \
+             (SELECT 1 FROM process_instance p WHERE p.key = {table}.process_instance_key)"
+        );
+        database.execute(&delete, &[behind.into(), last.into()])?;
     }
     transaction.commit()?;
     Ok(last)
 }
 
-fn delete_instance(database: &Database, details: &[&str], key: i64, rows: &mut u32) -> Result<bool> {
-    for table in details {
+/// Which instance is deleted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// One that ended, with everything.
+    Ended,
+    /// One that may live and is told again: without what the state does not tell.
+    Living,
+}
+
+impl Of {
+    /// Which details of an instance, whose key is the first parameter, are deleted in a table.
+    fn details(self, table: &str) -> Option<&'static str> {
+        match (self, table) {
+            (Of::Living, "audit_log") => None,
+            // The messages that started instances.
+            (Of::Living, CORRELATED) => Some("process_instance_key = ?1 AND element_instance_key IS NOT NULL"),
+            _ => Some("process_instance_key = ?1"),
+        }
+    }
+}
+
+fn delete_instance(database: &Database, of: Of, key: i64, rows: &mut u32) -> Result<bool> {
+    for table in DETAILS {
+        let Some(details) = of.details(table) else { continue };
         if *rows == 0 {
             return Ok(false);
         }
-        let first = database.dialect().is_among_first(table, "process_instance_key = ?1", "?2");
+        let first = database.dialect().is_among_first(table, details, "?2");
         let delete = format!("DELETE FROM {table} WHERE {first}");
         take(rows, database.execute(&delete, &[key.into(), (*rows).into()])?);
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use protocol::PartitionId;
 
-use crate::database::{Server, ServerError};
+use crate::database::{Looked, Server, ServerError};
 use crate::file::{self, StoreError};
 use crate::gate::Gate;
 use crate::store::{LogLimits, Store};
@@ -57,10 +57,29 @@ pub(crate) enum SourceError {
     NoCluster,
 }
 
+impl SourceError {
+    /// Whether nothing gets better until an operator changes something.
+    pub fn needs_operator(&self) -> bool {
+        match self {
+            SourceError::Server(error) => error.needs_operator(),
+            SourceError::File(error) => error.needs_operator(),
+            SourceError::NoCluster => false,
+        }
+    }
+}
+
 impl Source {
     /// In files of a directory.
     pub fn in_directory(directory: &Path) -> Source {
         Source::Directory(directory.to_owned(), Gate::default())
+    }
+
+    /// Looks whether the rows can be opened that are on a server; files are simply made.
+    pub fn look(&self, partitions: impl Iterator<Item = PartitionId>) -> Result<Looked, ServerError> {
+        match self {
+            Source::Directory(..) => Ok(Looked::Usable { is_cluster_known: true }),
+            Source::Server(PostgreSql { server, cluster }) => server.look(partitions, cluster().as_deref()),
+        }
     }
 
     /// Opens the rows of a partition for writing. A file in which damage was found is set aside before.

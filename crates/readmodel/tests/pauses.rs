@@ -22,9 +22,13 @@ fn consumer(model: &Arc<ReadModel>) -> (Box<dyn PartitionExporter>, Arc<AtomicU6
 }
 
 fn consumer_with(model: &Arc<ReadModel>, controller: Controller) -> Box<dyn PartitionExporter> {
+    keeping(model, controller, Retention::default())
+}
+
+fn keeping(model: &Arc<ReadModel>, controller: Controller, retention: Retention) -> Box<dyn PartitionExporter> {
     // Whose doing variables are is not looked for in the records behind them.
     let none = Audited { users: Noted::NONE, clients: Noted::NONE, anonymous: Noted::NONE, engine: Noted::NONE };
-    let configuration = model.consumer(Retention::default(), none).expect("a good name");
+    let configuration = model.consumer(retention, none).expect("a good name");
     let mut exporter = (configuration.factory)();
     let mut context = Context {
         name: configuration.name.clone(),
@@ -137,4 +141,29 @@ fn what_is_written_is_acknowledged_also_while_somebody_reads() {
     assert_eq!(count(), 0, "it reads still what there was");
     assert_eq!(controller.acknowledged().position, 1);
     consumer.close(Duration::from_secs(5)).expect("nothing is left");
+}
+
+/// With many clients, one of them waits always.
+#[test]
+fn what_is_not_kept_is_deleted_also_while_somebody_waits() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let model = ReadModel::new(directory.path(), [PARTITION]).expect("threads can be started");
+    let second = Duration::from_secs(1);
+    let retention = Retention { completed: Some(second), terminated: Some(second) };
+    let mut consumer = keeping(&model, Controller::new(Kept::default(), || {}), retention);
+    let file = directory.path().join("partition-1.sqlite");
+    let other = rusqlite::Connection::open(file).expect("it can be written");
+    let script = "INSERT INTO process_instance(key, process_definition_key, root_process_instance_key, state, start_date, end_date) \
+                  VALUES (7, 1, 7, 1, 1, 2)";
+    other.execute_batch(script).expect("it is written");
+    let count =
+        || other.query_row("SELECT count(*) FROM process_instance", [], |row| row.get::<_, i64>(0)).expect("a count");
+    let waiter = model.progress(PARTITION).when(1_000, || {});
+    assert!(waiter.is_some());
+    consumer.flush(Duration::ZERO).expect("nothing is to be done");
+    assert_eq!(count(), 1, "who waits goes before");
+    let at = consumer.flush_at().expect("it is to be deleted");
+    assert!(Duration::ZERO < at && at < second, "{at:?}");
+    consumer.flush(at).expect("it is deleted");
+    assert_eq!(count(), 0);
 }

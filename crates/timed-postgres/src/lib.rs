@@ -34,6 +34,18 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// Whether it is of how the connection was asked for, and nothing of the server: a password that is missing, a certificate that
+    /// is not trusted.
+    pub fn is_of_configuration(&self) -> bool {
+        let Error::Said(error) = self else { return false };
+        // The library tells kinds apart in its words alone.
+        let said = error.to_string();
+        ["invalid configuration", "authentication error", "error performing TLS handshake"]
+            .iter()
+            .any(|kind| said.starts_with(kind))
+            && !is_of_the_way(error)
+    }
+
     /// What the server calls it.
     pub fn code(&self) -> Option<&SqlState> {
         match self {
@@ -41,6 +53,21 @@ impl Error {
             Error::Silent(_) | Error::System(_) => None,
         }
     }
+}
+
+/// Whether the way to the server failed, which may be better another time.
+fn is_of_the_way(error: &tokio_postgres::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(this) = cause {
+        // What is wrong with a certificate comes as data that is.
+        if let Some(of_way) = this.downcast_ref::<std::io::Error>()
+            && !matches!(of_way.kind(), std::io::ErrorKind::InvalidData | std::io::ErrorKind::Other)
+        {
+            return true;
+        }
+        cause = this.source();
+    }
+    false
 }
 
 fn words(error: &tokio_postgres::Error) -> String {

@@ -49,6 +49,19 @@ pub(super) fn wanted(headers: &HeaderMap, partition_count: u16) -> Result<Vec<Re
     Ok(newest.into_iter().map(|(partition, position)| RecordPosition { partition, position }).collect())
 }
 
+/// Refuses a position that no answer has said: whoever waited for it would wait in vain.
+pub(super) fn check_given(wanted: &[RecordPosition], last: impl Fn(PartitionId) -> Option<u64>) -> Result<(), Problem> {
+    for RecordPosition { partition, position } in wanted {
+        if let Some(last) = last(*partition).filter(|last| position > last) {
+            return Err(invalid(format!(
+                "The header {POSITION} has {partition}-{position}, but partition {partition} has come to position {last} only. \
+                 Send the value of such a header of an answer of this cluster."
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// Says with an answer where the records of its command end.
 pub(super) fn reached(mut response: Response<ApiBody>, at: Option<RecordPosition>) -> Response<ApiBody> {
     let place = at.map(|RecordPosition { partition, position }| format!("{partition}-{position}"));
@@ -83,6 +96,15 @@ mod tests {
         assert_eq!(wanted(&headers, 2).expect("they are right"), [at(1, 7), at(2, 4_711)]);
         assert!(reached(empty(StatusCode::NO_CONTENT), None).headers().is_empty());
         assert_eq!(wanted(&HeaderMap::new(), 2).expect("nothing is right"), []);
+    }
+
+    #[test]
+    fn what_no_answer_has_said_is_refused() {
+        let last = |partition: PartitionId| (partition.0 < 3).then_some(9);
+        assert!(check_given(&[at(1, 9), at(2, 1), at(3, 100)], last).is_ok());
+        let problem = check_given(&[at(1, 9), at(2, 10)], last).expect_err("it is not there yet");
+        assert_eq!(problem.status, StatusCode::BAD_REQUEST);
+        assert!(problem.detail.contains("has 2-10, but partition 2 has come to position 9 only"), "{problem:?}");
     }
 
     #[test]

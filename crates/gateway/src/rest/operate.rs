@@ -122,6 +122,7 @@ impl Shared {
     async fn read(&self, read: Read, taken: Taken<'_>, caller: &Caller) -> Answered {
         let (parameter, query) = (taken.parameters.first(), taken.query);
         let mut wanted = consistency::wanted(taken.headers, self.executor.client.partition_count())?;
+        consistency::check_given(&wanted, |partition| self.executor.client.last_position(partition))?;
         let is_relaxed = consistency::is_relaxed(taken.headers);
         let (body, _) = self.receive(taken, caller).await?;
         if !is_relaxed {

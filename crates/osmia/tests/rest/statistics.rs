@@ -379,10 +379,26 @@ async fn a_search_waits_as_long_as_the_node_was_told() {
     let mut command = command(data.path(), &["--search-wait", "3s"]);
     command.env_remove("OSMIA_SEARCH_WAIT");
     let server = Server::spawn(command);
+    let mut connection = Connection::open(&server);
+    connection.deploy(&[("side-by-side.bpmn", SIDE_BY_SIDE.as_bytes())]);
+    search_with(&mut connection, "");
+    // Somebody else holds up what writes the rows.
+    let file = data.path().join("read-model/partition-1.sqlite");
+    let holder = rusqlite::Connection::open(file).expect("it is there");
+    holder.execute_batch("BEGIN IMMEDIATE").expect("nothing is written");
+    connection.send(&request("POST", "/v2/process-instances", r#"{"processDefinitionId":"side-by-side"}"#));
+    assert_eq!(connection.read(true).status, 200);
     let begin = std::time::Instant::now();
-    let ahead = search_with(&mut Connection::open(&server), "osmia-position: 1-999999999\r\n");
+    let ahead = search_with(&mut connection, "");
     assert_eq!((ahead.status, ahead.header("osmia-consistency")), (200, Some("eventual")), "it does not wait for ever");
     assert!(begin.elapsed() >= std::time::Duration::from_secs(3));
+    // Nobody waits for what no answer has said.
+    let never = search_with(&mut connection, "osmia-position: 1-999999999\r\n");
+    assert!(
+        never.status == 400 && never.body.contains("has 1-999999999, but partition 1 has come to"),
+        "{}",
+        never.body
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -12,6 +12,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 use timed_postgres::config::SslMode;
+use timed_postgres::error::SqlState;
 use timed_postgres::{Config, Connection};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
@@ -45,12 +46,37 @@ pub enum ServerError {
     /// The address means nothing.
     #[error("{0}")]
     Address(String),
-    /// It is not there, or refuses.
+    /// It is not there.
     #[error("the PostgreSQL server {server} cannot be used: {reason}")]
-    Session { server: String, reason: String, is_away: bool },
+    Session { server: String, reason: String },
+    /// It refuses, and will until somebody changes something.
+    #[error(
+        "the PostgreSQL server {server} refuses: {reason}. Correct the user, the password and the database in read-model-url, or \
+         create them there and let the user create schemas"
+    )]
+    Refused { server: String, reason: String },
     /// What is in it is of something else.
     #[error("the schema {schema} of the PostgreSQL server {server} {problem}")]
     Other { server: String, schema: String, problem: String },
+}
+
+impl ServerError {
+    /// Whether nothing gets better until an operator changes something.
+    pub fn needs_operator(&self) -> bool {
+        !matches!(self, ServerError::Session { .. })
+    }
+}
+
+/// What a look at a server came to in which nothing is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looked {
+    /// It can be used, and what is in it is of this cluster, as far as the node knows its cluster already.
+    Usable {
+        /// Whether the node knows it.
+        is_cluster_known: bool,
+    },
+    /// It is not there, or not now.
+    Away,
 }
 
 /// A server.
@@ -132,14 +158,39 @@ impl Server {
         cluster: &str,
     ) -> std::result::Result<(Database, RecordPlace), ServerError> {
         let schema = schema_of(partition);
-        match self.opened(format, &schema, partition, cluster) {
-            Ok(Ok(opened)) => Ok(opened),
-            Ok(Err(problem)) => Err(ServerError::Other { server: self.name.clone(), schema, problem }),
-            Err(error) => Err(ServerError::Session {
-                server: self.name.clone(),
-                reason: error.to_string(),
-                is_away: error.is_away(),
-            }),
+        let opened = self.opened(format, &schema, partition, cluster).map_err(|error| self.error_of(&error))?;
+        opened.map_err(|problem| ServerError::Other { server: self.name.clone(), schema, problem })
+    }
+
+    /// Looks whether it lets the node in, and whether what is in it is of the cluster, as far as that is known.
+    pub fn look(
+        &self,
+        partitions: impl Iterator<Item = PartitionId>,
+        cluster: Option<&str>,
+    ) -> std::result::Result<Looked, ServerError> {
+        let looked = self.connect(CONNECT_TIME_MAX).and_then(|session| {
+            let database = Database::PostgreSql(Box::new(session));
+            for partition in partitions {
+                let schema = schema_of(partition);
+                if let Some(problem) = cluster.map(|of| problem_of(&database, &schema, of)).transpose()?.flatten() {
+                    return Ok(Some(ServerError::Other { server: self.name.clone(), schema, problem }));
+                }
+            }
+            Ok(None)
+        });
+        match looked.map_err(|error| self.error_of(&error)) {
+            Ok(None) => Ok(Looked::Usable { is_cluster_known: cluster.is_some() }),
+            Err(ServerError::Session { .. }) => Ok(Looked::Away),
+            Ok(Some(error)) | Err(error) => Err(error),
+        }
+    }
+
+    fn error_of(&self, error: &Error) -> ServerError {
+        let (server, reason) = (self.name.clone(), error.to_string());
+        if error.needs_operator() {
+            ServerError::Refused { server, reason }
+        } else {
+            ServerError::Session { server, reason }
         }
     }
 
@@ -177,13 +228,8 @@ impl Server {
         let select = "SELECT version, cluster FROM layout";
         let layout = database.first(select, &[], |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
         let Some((version, of)) = layout else { return Ok(Err("has no format".to_owned())) };
-        if of != cluster {
-            return Ok(Err(format!(
-                "is the read model of the cluster {of}, but this node is of the cluster {cluster}. Each cluster needs a database of its own"
-            )));
-        }
-        if !format.is_reached_from(version) {
-            return Ok(Err(format!("has the format {version}, and this version has {}", format.version)));
+        if let Some(problem) = problem_with(format, version, &of, cluster) {
+            return Ok(Err(problem));
         }
         // Who is writing the older format has done so before the steps look at its rows.
         database.query("SELECT 1 FROM place FOR UPDATE", &[], |_| Ok(()))?;
@@ -211,12 +257,42 @@ impl std::fmt::Debug for Server {
     }
 }
 
+/// Why this node must not write the tables of a schema, if there are any.
+fn problem_of(database: &Database, schema: &str, cluster: &str) -> Result<Option<String>> {
+    let select = "SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = 'layout'";
+    if database.first(select, &[schema.into()], |_| Ok(()))?.is_none() {
+        return Ok(None);
+    }
+    let select = format!("SELECT version, cluster FROM {schema}.layout");
+    let format = database.first(&select, &[], |row| Ok((row.get::<i64>(0)?, row.get::<String>(1)?)))?;
+    Ok(format.and_then(|(version, of)| problem_with(&Format::PRESENT, version, &of, cluster)))
+}
+
+fn problem_with(format: &Format, version: i64, of: &str, cluster: &str) -> Option<String> {
+    if of != cluster {
+        return Some(format!(
+            "is the read model of the cluster {of}, but this node is of the cluster {cluster}. Each cluster needs a database of its own"
+        ));
+    }
+    let is_reached = format.is_reached_from(version);
+    (!is_reached).then(|| format!("has the format {version}, and this version has {}", format.version))
+}
+
 /// Where the tables of a partition are.
 pub(crate) fn schema_of(partition: PartitionId) -> String {
     format!("osmia_{partition}")
 }
 
 impl Error {
+    /// Whether it stays so until somebody changes something: who may come in, what there is, and what is allowed.
+    pub fn needs_operator(&self) -> bool {
+        let Error::PostgreSql(error) = self else { return false };
+        let is_refusal = error.code().is_some_and(|code| {
+            matches!(code.code().get(..2), Some("28" | "3D")) || *code == SqlState::INSUFFICIENT_PRIVILEGE
+        });
+        is_refusal || error.is_of_configuration()
+    }
+
     /// Whether another time may be better.
     pub fn is_away(&self) -> bool {
         match self {

@@ -51,7 +51,10 @@ fn instances(database: &Database) -> Vec<i64> {
 
 /// Until nothing is left to do: how many steps, and how many instances are gone.
 fn run(store: &Store, retention: Retention, clock: i64) -> (u32, u64) {
-    let mut deletion = Deletion::new(retention);
+    go_on(store, &mut Deletion::new(retention), clock)
+}
+
+fn go_on(store: &Store, deletion: &mut Deletion, clock: i64) -> (u32, u64) {
     let (mut steps, mut instances) = (0, 0);
     loop {
         let before: i64 = DETAILS.iter().map(|table| count(&store.database, table)).sum();
@@ -90,6 +93,34 @@ fn what_ended_long_ago_goes_with_everything_that_belongs_to_it() {
         }
         assert_eq!(count(database, "sequence_flow"), 4);
         assert_eq!(database.number("SELECT completed FROM element"), 5, "counters stay");
+    }
+}
+
+#[test]
+fn what_a_living_instance_called_is_looked_at_once_and_goes_with_it() {
+    const CALLED: i64 = 300;
+    for opened in both() {
+        let (store, database) = (&opened.store, &opened.store.database);
+        insert(database, 1_000, None, 1_000, None, 1);
+        for number in 1..=CALLED {
+            let of = Some((COMPLETED, number / 2));
+            let insert = "INSERT INTO process_instance(key, process_definition_key, parent_process_instance_key, \
+                          root_process_instance_key, state, start_date, end_date) VALUES (?, 7, 1000, 1000, ?, 1, ?)";
+            let values = [(2_000 + number).into(), COMPLETED.into(), of.map(|(_, end)| end).into()];
+            let transaction = database.begin().expect("a transaction");
+            database.execute(insert, &values).expect("an instance");
+            transaction.commit().expect("it is written");
+        }
+        let mut deletion = Deletion::new(KEEP_A_DAY);
+        let first = go_on(store, &mut deletion, 3 * DAY);
+        assert!(first.0 > 3, "it looks at some at a time: {first:?}");
+        // One that ended at the same moment as the last one, but has a smaller key, and one that ends later.
+        insert(database, 1_500, None, 1_500, Some((COMPLETED, CALLED / 2)), 1);
+        insert(database, 9_000, None, 9_000, Some((COMPLETED, DAY)), 1);
+        assert_eq!(go_on(store, &mut deletion, 3 * DAY), (1, 2), "and not again at those that it has looked at");
+        database.script("UPDATE process_instance SET state = 1, end_date = 172800000 WHERE key = 1000");
+        assert_eq!(go_on(store, &mut deletion, 9 * DAY).1, 1 + CALLED as u64, "all of them go with it");
+        assert!(instances(database).is_empty());
     }
 }
 
