@@ -52,7 +52,7 @@ pub(crate) struct Pattern {
     program: OnceCell<Option<Box<Program>>>,
 }
 
-/// Compiles a pattern with the flags `s`, `m`, `i` and `x`; others have no meaning. Says what is wrong with an invalid one.
+/// Compiles a pattern with the flags `s`, `m`, `i` and `x`; `u` and `d` have no meaning. Says what is wrong with an invalid one.
 pub(crate) fn compile(pattern: &str, flags: &str) -> Result<Pattern, Fault> {
     const TOO_LARGE: Fault = "it is too large";
     if pattern.len() > PATTERN_LIMIT_BYTES {
@@ -61,8 +61,12 @@ pub(crate) fn compile(pattern: &str, flags: &str) -> Result<Pattern, Fault> {
     // Blanks have no meaning with `x`, except in a class.
     let pattern = if flags.contains('x') { Cow::Owned(without_blanks(pattern)) } else { Cow::Borrowed(pattern) };
     let mut known = Flags::default();
-    for flag in flags.chars().filter(|flag| matches!(flag, 's' | 'm' | 'i')) {
-        known.set(flag, true);
+    for flag in flags.chars() {
+        match flag {
+            's' | 'm' | 'i' => known.set(flag, true),
+            'x' | 'u' | 'd' => true,
+            _ => return Err("its flags may be s, m, i, x, u and d"),
+        };
     }
     let parsed = syntax::parse(&pattern, known)?;
     let linear = match linear::hir(&parsed.tree) {

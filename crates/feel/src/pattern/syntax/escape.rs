@@ -75,14 +75,14 @@ impl Parser<'_> {
                 let known = self.names.iter().find(|(known, _)| **known == *name);
                 Escaped::Reference(known.ok_or("a reference names no group before it")?.1)
             }
-            '1'..='9' => Escaped::Reference(self.reference(letter)),
+            '1'..='9' => Escaped::Reference(self.reference(letter)?),
             other if other.is_ascii_alphanumeric() => return Err("a '\\' is before a letter without a meaning"),
             other => Escaped::Char(other),
         })
     }
 
     /// As many digits count as name a group that was opened.
-    fn reference(&mut self, first: char) -> u32 {
+    fn reference(&mut self, first: char) -> Result<u32, Fault> {
         let mut group = first.to_digit(10).unwrap_or(0);
         while let Some(digit) = self.peek().and_then(|next| next.to_digit(10)) {
             let next = group.saturating_mul(10).saturating_add(digit);
@@ -92,7 +92,7 @@ impl Parser<'_> {
             group = next;
             self.at += 1;
         }
-        group
+        if group < self.groups { Ok(group) } else { Err("a reference names no group before it") }
     }
 
     /// `\0` with one to three digits.
