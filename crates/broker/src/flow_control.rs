@@ -12,6 +12,8 @@
 //! not delay, finds a short queue however much is to be started. What starts work waits if there is no room
 //! (`held.rs`), and is refused at once if there is no room there either.
 
+mod room;
+
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +23,6 @@ use parking_lot::{Mutex, RwLock};
 use protocol::{DeploymentIntent, JobIntent, PartitionId, Payload, ProcessInstanceIntent, UserTaskIntent};
 
 use crate::disk::{Disk, DiskState, DiskView};
-use crate::partition::Room;
 use crate::replication_loop::Share;
 use crate::write_throttle::Pace;
 
@@ -389,20 +390,6 @@ impl Limiter {
         Ok(())
     }
 
-    /// What of its own work the partition may go on with: it stops at the marks at which new work is refused, and what comes to an
-    /// end at those for ending work.
-    pub fn room_for_own_work(&self) -> Room {
-        let backlog = self.backlog.read();
-        let refuses = |admission| backlog.as_ref().is_some_and(|backlog| backlog.refuses(admission));
-        match self.disk.state() {
-            DiskState::Full => Room::None,
-            _ if refuses(Admission::Preferred) => Room::None,
-            DiskState::Low => Room::ForEnds,
-            DiskState::Enough if refuses(Admission::Growth) || self.full_state_file.read().is_some() => Room::ForEnds,
-            DiskState::Enough => Room::Enough,
-        }
-    }
-
     /// An exporter is too far behind, or (none) no exporter is.
     pub fn set_backlog(&self, backlog: Option<Backlog>) {
         *self.backlog.write() = backlog.map(Arc::new);
@@ -615,24 +602,6 @@ mod tests {
         drop((permit, preferred));
         assert_eq!(limiter.in_flight(), 0);
         assert_eq!(limiter.totals(), (11, 0), "refusals count when a client is told");
-    }
-
-    #[test]
-    fn own_work_stops_at_the_marks_for_new_work_and_its_end_at_those_for_ends() {
-        let limiter = limiter_on(Disk::measured(1_000 << 20, 100 << 20, 0), FlowControlOptions::default());
-        assert_eq!(limiter.room_for_own_work(), Room::Enough);
-        let backlog = |bytes| Some(Backlog { exporter: "slow".to_owned(), bytes, limit_bytes: 100 });
-        for (bytes, room) in [(101, Room::ForEnds), (201, Room::None)] {
-            limiter.set_backlog(backlog(bytes));
-            assert_eq!(limiter.room_for_own_work(), room);
-        }
-        limiter.set_backlog(None);
-        for (free_bytes, room) in [(50 << 20, Room::ForEnds), (1 << 10, Room::None), (500 << 20, Room::Enough)] {
-            limiter.disk.note(free_bytes, 0);
-            assert_eq!(limiter.room_for_own_work(), room, "{free_bytes} bytes are free");
-        }
-        limiter.set_full_state_file(Some("it is full"));
-        assert_eq!(limiter.room_for_own_work(), Room::ForEnds);
     }
 
     #[test]

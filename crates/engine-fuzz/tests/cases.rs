@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use engine_fuzz::case::{self, Report};
 use engine_fuzz::choices::bytes_of_seed;
 
-const SEEDS: u64 = 90;
+const SEEDS: u64 = 200;
 
 fn passes(name: &str, bytes: &[u8]) -> Report {
     let report = case::run(bytes);

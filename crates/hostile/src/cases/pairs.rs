@@ -296,7 +296,7 @@ async fn innermost(victim: &Victim, many: Many, instance: i64) -> i64 {
     }
 }
 
-/// Activates all jobs with these names of variables; how many there were.
+/// Activates jobs with these names of variables; how many came.
 async fn taken(victim: &Victim, names: &[String]) -> Result<usize, String> {
     let request = ActivateJobsRequest {
         r#type: JOB_TYPE.to_owned(),
