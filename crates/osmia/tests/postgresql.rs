@@ -104,6 +104,68 @@ async fn a_server_that_stands_still_holds_up_no_search_and_is_gone_on_with() {
     assert_eq!(active_tasks(&server), 10, "each record was counted once");
 }
 
+/// How a start ends that an operator has to mend: what it says.
+fn refused_start(data: &std::path::Path, url: &str) -> String {
+    let mut command = command(data, &["--read-model", "postgresql", "--read-model-url", url]);
+    let ended = command.stdin(std::process::Stdio::null()).output().expect("it starts");
+    assert_eq!(ended.status.code(), Some(1));
+    String::from_utf8_lossy(&ended.stderr).into_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_an_operator_can_mend_ends_the_start_and_is_in_the_health_later() {
+    let postgresql = PostgreSqlServer::start();
+    postgresql.new_user("guarded", "right");
+    let url = postgresql.new_database().replace("osmia@", "guarded:right@");
+    let [data, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    for (wrong, said) in [
+        (url.replace("right", "wrong"), "password authentication failed for user \"guarded\""),
+        (url.replace(":right", ""), "password missing"),
+        (format!("{url}_not_there"), "does not exist"),
+    ] {
+        let told = refused_start(data.path(), &wrong);
+        assert!(told.contains("The read model cannot be used: the PostgreSQL server 127.0.0.1:"), "{told}");
+        assert!(told.contains(said) && told.contains("Correct the user, the password and the database"), "{told}");
+        assert!(!told.contains("wrong@"), "{told}");
+    }
+    let flags = ["--read-model", "postgresql", "--read-model-url", &url];
+    let server = Server::start(data.path(), &flags);
+    wait_for_tables(&server);
+    let (status, health) = server.http("GET", "/actuator/health", "");
+    assert_eq!(status, 200, "{health}");
+    // Another cluster, which learns what it is called with its first start.
+    for _ in 0..2 {
+        let told = refused_start(other.path(), &url);
+        assert!(told.contains("is the read model of the cluster") && told.contains("a database of its own"), "{told}");
+    }
+    postgresql.psql("postgres", "ALTER ROLE guarded PASSWORD 'another'");
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'guarded'";
+    let begin = Instant::now();
+    loop {
+        // What the fold has to write makes it notice.
+        deploy(&mut server.client().await, one_task("order", "work")).await;
+        create(&server, 1);
+        postgresql.psql("postgres", end);
+        let (status, text) = server.http("GET", "/actuator/health", "");
+        let health: Value = serde_json::from_str(&text).expect("JSON");
+        if health["status"] == "DOWN" {
+            assert_eq!((status, &health["components"]["readModel"]["status"]), (503, &json!("DOWN")), "{health}");
+            let message = health["components"]["readModel"]["details"]["message"].as_str().expect("a sentence");
+            assert!(message.contains("password authentication failed"), "{message}");
+            break;
+        }
+        assert!(begin.elapsed() < LIMIT, "{health}");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert_eq!(server.http("GET", "/actuator/health/readiness", "").0, 200, "work goes on");
+    postgresql.psql("postgres", "ALTER ROLE guarded PASSWORD 'right'");
+    let begin = Instant::now();
+    while server.http("GET", "/actuator/health", "").0 != 200 {
+        assert!(begin.elapsed() < LIMIT, "{}", server.http("GET", "/actuator/health", "").1);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_a_server_lost_are_made_anew_of_what_lives() {
     let postgresql = PostgreSqlServer::start();
@@ -179,6 +241,8 @@ async fn searches_read_a_server_that_may_go_and_come_back() {
     // Killed while the server is away: what it was not told comes again.
     server.kill();
     let server = Server::start(data.path(), &flags);
+    let (status, health) = server.http("GET", "/actuator/health", "");
+    assert_eq!(status, 200, "nothing is to be done: {health}");
     create(&server, 21);
     postgresql.run();
     let begin = Instant::now();

@@ -7,12 +7,14 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use exporters::{Context, Controller, Delivery, Kept, Opening, PartitionExporter, RecordFilter, Resume, Role};
-use osmia_readmodel::query::{AUDIT_LOGS, Condition, PROCESS_INSTANCES, Search};
+use osmia_readmodel::query::{AUDIT_LOGS, CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, PROCESS_INSTANCES, Search};
 use osmia_readmodel::{Audited, PostgreSql, ReadModel, Retention};
 use postgresql::PostgreSqlServer;
 use protocol::{
-    BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
-    ProcessMetadata, ProcessValue, PurgeIntent, PurgeValue, Record, RecordPlace, RecordSource,
+    BpmnElementType, Key, MessageStartEventSubscriptionIntent, MessageStartEventSubscriptionValue, PartitionId,
+    Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent, ProcessMessageSubscriptionIntent,
+    ProcessMessageSubscriptionValue, ProcessMetadata, ProcessValue, PurgeIntent, PurgeValue, Record, RecordPlace,
+    RecordSource,
 };
 
 const PARTITION: PartitionId = PartitionId(1);
@@ -79,6 +81,28 @@ fn instance(number: u64, position: u64, intent: ProcessInstanceIntent) -> Record
     Record::event(position, 1_000, key, Payload::ProcessInstance(intent, Arc::new(value)))
 }
 
+/// A message started an instance, or came to an event of it.
+fn correlated(number: u64, position: u64, is_start: bool) -> Record {
+    let key = Key::new(PARTITION, 500 + position);
+    let instance = Key::new(PARTITION, number);
+    let payload = if is_start {
+        let value = MessageStartEventSubscriptionValue {
+            process_instance_key: instance,
+            process_definition_key: Key::new(PARTITION, 1),
+            ..MessageStartEventSubscriptionValue::default()
+        };
+        Payload::MessageStartEventSubscription(MessageStartEventSubscriptionIntent::Correlated, Box::new(value))
+    } else {
+        let value = ProcessMessageSubscriptionValue {
+            process_instance_key: instance,
+            element_instance_key: instance,
+            ..ProcessMessageSubscriptionValue::default()
+        };
+        Payload::ProcessMessageSubscription(ProcessMessageSubscriptionIntent::Correlated, Box::new(value))
+    };
+    Record::event(position, 1_000, key, payload)
+}
+
 fn export(consumer: &mut dyn PartitionExporter, record: &Record) {
     consumer.export(&Delivery { record, source: &RecordSource::new(PARTITION) }, Duration::ZERO).expect("it is taken");
 }
@@ -96,6 +120,21 @@ fn seen(model: &ReadModel) -> (Vec<i64>, i64) {
         keys.sort_unstable();
         let counts = readers.definition_counts(&Condition::always()).expect("counts");
         sender.send((keys, counts.iter().map(|of| of.active).sum())).expect("somebody waits");
+    };
+    model.search(look).expect("nobody else searches");
+    receiver.recv_timeout(Duration::from_secs(60)).expect("an answer")
+}
+
+/// The instances to which messages came.
+fn messages(model: &ReadModel) -> Vec<i64> {
+    let (sender, receiver) = mpsc::channel();
+    let look = move |readers: &mut osmia_readmodel::query::Readers| {
+        let found = Search::new(&CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition::always()).run(readers).expect("rows");
+        let key = |item: &Vec<u8>| {
+            let item: serde_json::Value = serde_json::from_slice(item).expect("JSON");
+            item["processInstanceKey"].as_str().expect("a key").parse().expect("a number")
+        };
+        sender.send(found.items.iter().map(key).collect()).expect("somebody waits");
     };
     model.search(look).expect("nobody else searches");
     receiver.recv_timeout(Duration::from_secs(60)).expect("an answer")
@@ -127,6 +166,9 @@ fn check(model: &Arc<ReadModel>) {
         export(&mut *first, &instance(number, position, ElementActivating));
     }
     export(&mut *first, &instance(10, 5, ElementCompleted));
+    for (number, position, is_start) in [(10, 6, true), (11, 7, true), (12, 8, true), (12, 9, false)] {
+        export(&mut *first, &correlated(number, position, is_start));
+    }
     // A hole is come to: what was taken before it is kept.
     let error = first.records_missing(place(90), second).expect_err("it is told what lives");
     assert!(error.is_loss(), "{error}");
@@ -150,6 +192,7 @@ fn check(model: &Arc<ReadModel>) {
     let remark = controller.remark().expect("what is gone is said");
     assert!(remark.contains("2023-11-14T22:13:20Z: searches lack what ended before"), "{remark}");
     assert_eq!(seen(model), (keys(&[10, 12, 13]), 2), "what had ended stays, and what lives is counted once");
+    assert_eq!(messages(model), keys(&[10, 12]), "of the start of what lives nothing else tells");
     assert_eq!(entries(model), 1, "that the definition lives is no news of who deployed it");
     export(&mut *again, &instance(14, 101, ElementActivating));
     export(&mut *again, &instance(12, 102, ElementCompleted));

@@ -141,6 +141,15 @@ impl PostgreSqlServer {
         format!("postgresql://osmia@127.0.0.1:{}/{name}", self.port)
     }
 
+    /// Makes a user who needs a password.
+    pub fn new_user(&self, name: &str, password: &str) {
+        self.psql("postgres", &format!("CREATE ROLE {name} LOGIN SUPERUSER PASSWORD '{password}'"));
+        let path = self.data().join("pg_hba.conf");
+        let others = std::fs::read_to_string(&path).expect("it is there");
+        std::fs::write(path, format!("host all {name} 127.0.0.1/32 scram-sha-256\n{others}")).expect("it is written");
+        self.psql("postgres", "SELECT pg_reload_conf()");
+    }
+
     /// Has it carry out a statement; what it prints.
     pub fn psql(&self, database: &str, statement: &str) -> String {
         let database = database.rsplit('/').next().expect("a name");
