@@ -41,7 +41,10 @@ async fn the_feature_level_is_shown_and_raised_once() {
     for unknown in [999, engine::FeatureLevel::TEST.number()] {
         let (code, body) = server.http("POST", "/cluster/feature-level", &format!("{{\"level\": {unknown}}}"));
         assert_eq!(code, 400);
-        assert!(body.contains(&format!("Feature level {unknown} is not known: this build knows the levels up to 1")), "{body}");
+        assert!(
+            body.contains(&format!("Feature level {unknown} is not known: this build knows the levels up to 1")),
+            "{body}"
+        );
     }
     assert_eq!(server.http("POST", "/cluster/feature-level", "{}").0, 422);
 }
