@@ -81,10 +81,13 @@ pub(crate) struct Evaluator<'a> {
     pub(crate) budget: &'a Budget,
     warnings: Vec<Warning>,
     /// Patterns compiled so far, with their flags.
-    patterns: Vec<(String, String, Result<Arc<Pattern>, &'static str>)>,
+    patterns: Vec<CompiledPattern>,
     /// Where the functions that this evaluation defines come from; `None` before the first.
     home: Option<Arc<Home>>,
 }
+
+/// A pattern, its flags, and what came of it.
+type CompiledPattern = (String, String, Result<Arc<Pattern>, &'static str>);
 
 /// What an operator works on.
 enum Operand {

@@ -205,7 +205,7 @@ impl Search<'_> {
     }
 
     /// Whether there is a match.
-    pub(crate) fn is_match(mut self) -> Result<bool, Stop> {
+    pub(crate) fn has_match(mut self) -> Result<bool, Stop> {
         if let Engine::Linear { regex, .. } = &self.engine {
             self.charge()?;
             return Ok(regex.is_match(self.text));

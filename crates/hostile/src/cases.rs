@@ -21,6 +21,9 @@ use std::pin::Pin;
 
 use crate::victim::{Verdict, Victim};
 
+/// A case that is being carried out.
+type Running = Pin<Box<dyn Future<Output = Verdict> + Send>>;
+
 /// One kind of hostile input.
 pub struct Case {
     /// What it attacks.
@@ -29,7 +32,7 @@ pub struct Case {
     pub name: &'static str,
     /// Whether it belongs to the shortened set.
     pub is_short: bool,
-    pub(crate) run: Box<dyn Fn(Victim) -> Pin<Box<dyn Future<Output = Verdict> + Send>>>,
+    pub(crate) run: Box<dyn Fn(Victim) -> Running>,
 }
 
 /// A list of cases: `short` or `long`, what it does, and the function that does it.

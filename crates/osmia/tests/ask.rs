@@ -5,6 +5,7 @@ mod support;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Output, Stdio};
 
+use gateway_interface::Resource;
 use serde_json::Value;
 use support::*;
 

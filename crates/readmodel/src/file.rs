@@ -115,7 +115,8 @@ fn open_checked(format: &Format, path: &Path, partition: PartitionId) -> Result<
     let version: i64 = pragma(&connection, "user_version").map_err(failed)?;
     let application: i64 = pragma(&connection, "application_id").map_err(failed)?;
     let is_new = (version, application) == (0, 0);
-    if !is_new && !(application == APPLICATION_ID && format.is_reached_from(version)) {
+    let is_known = application == APPLICATION_ID && format.is_reached_from(version);
+    if !is_new && !is_known {
         let (of, present) = (format!("{application:x}/{version}"), format!("{APPLICATION_ID:x}/{}", format.version));
         let problem = format!("has the format {of}, and this version has {present}");
         return Err(StoreError::Other { path: path.to_owned(), problem });

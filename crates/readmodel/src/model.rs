@@ -24,9 +24,12 @@ const CACHE_KIB: i64 = 4 << 10;
 /// The same for the thread that looks for keys: it reads few pages.
 const KEY_CACHE_KIB: i64 = 1 << 10;
 
+/// What a thread does with its connections, or does not because the search has waited too long.
+type Run = Box<dyn FnOnce(Result<&mut Readers, Busy>) + Send>;
+
 struct Task {
     asked_at: Instant,
-    run: Box<dyn FnOnce(Result<&mut Readers, Busy>) + Send>,
+    run: Run,
 }
 
 /// The read model of a node.

@@ -42,7 +42,7 @@ enum Token {
 /// What is looked for anywhere.
 #[derive(Debug)]
 enum Piece {
-    Literal(memmem::Finder<'static>),
+    Literal(Box<memmem::Finder<'static>>),
     Masks(Masks),
 }
 
@@ -177,7 +177,7 @@ impl Piece {
                 Token::One => None,
             })
             .collect();
-        Piece::Literal(memmem::Finder::new(&literal).into_owned())
+        Piece::Literal(Box::new(memmem::Finder::new(&literal).into_owned()))
     }
 
     /// Where the first place ends at which it stands.

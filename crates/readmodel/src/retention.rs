@@ -227,11 +227,12 @@ pub(crate) fn delete_correlations_of_none(database: &Database, behind: i64) -> R
 }
 
 fn delete_of_none(database: &Database, table: &str, id: &str, and: &str, behind: i64) -> Result<Option<i64>> {
-    const ROWS_MAX: u32 = 20_000;
+    const ORPHANS_MAX: u32 = 20_000;
     let transaction = database.begin()?;
     let select =
         format!("SELECT max({id}) FROM (SELECT {id} FROM {table} WHERE {id} > ? ORDER BY {id} LIMIT ?) AS next");
-    let last = database.first(&select, &[behind.into(), ROWS_MAX.into()], |row| row.get::<Option<i64>>(0))?.flatten();
+    let last =
+        database.first(&select, &[behind.into(), ORPHANS_MAX.into()], |row| row.get::<Option<i64>>(0))?.flatten();
     if let Some(last) = last {
         let delete = format!(
             "DELETE FROM {table} WHERE {id} > ? AND {id} <= ? {and} AND NOT EXISTS \

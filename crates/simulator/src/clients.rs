@@ -100,22 +100,7 @@ impl Clients {
         if has_conditions {
             resources.push(resource(model::CONDITIONED, &model::started_by_conditions()));
         }
-        let others = [
-            (model::CROWD, model::crowd()),
-            (model::UNDONE, model::undone()),
-            (model::LISTENING, model::listening()),
-            (model::REPEATING, model::repeating()),
-            (model::TROUBLED, model::troubled()),
-            (model::ADVISED, model::advised()),
-            (model::WATCHING, model::watching()),
-            (model::HEARD, model::heard()),
-        ];
-        for (id, xml) in others {
-            if chance.one_in(2) {
-                resources.push(resource(id, &xml));
-                processes.push(id.to_owned());
-            }
-        }
+        add_others(&mut resources, &mut processes, &mut chance);
         let has_global_listeners = chance.one_in(2);
         let operators = swarm.has_operators.then(Operators::default);
         if operators.is_some() {
@@ -439,6 +424,26 @@ impl Clients {
 
 fn resource(id: &str, xml: &str) -> DeploymentResource {
     DeploymentResource { resource_name: format!("{id}.bpmn").as_str().into(), resource: Arc::from(xml.as_bytes()) }
+}
+
+/// Processes that are written for one thing each; each is there in every second run.
+fn add_others(resources: &mut Vec<DeploymentResource>, processes: &mut Vec<String>, chance: &mut Chance) {
+    let others = [
+        (model::CROWD, model::crowd()),
+        (model::UNDONE, model::undone()),
+        (model::LISTENING, model::listening()),
+        (model::REPEATING, model::repeating()),
+        (model::TROUBLED, model::troubled()),
+        (model::ADVISED, model::advised()),
+        (model::WATCHING, model::watching()),
+        (model::HEARD, model::heard()),
+    ];
+    for (id, xml) in others {
+        if chance.one_in(2) {
+            resources.push(resource(id, &xml));
+            processes.push(id.to_owned());
+        }
+    }
 }
 
 /// Adds processes that read long variables, as many as there are others, so that half the instances are of them.

@@ -63,7 +63,7 @@ impl Watcher {
     }
 
     /// The commands that are to be named now.
-    pub fn to_name(&mut self, notes: &Notes, now: Instant) -> Vec<LongCommand> {
+    pub fn due(&mut self, notes: &Notes, now: Instant) -> Vec<LongCommand> {
         let mut lasting = self.lasting(notes, now, NAMED_AFTER);
         lasting.retain(|long| {
             let Some(seen) = self.seen.get_mut(&long.partition) else { return false };
@@ -78,7 +78,7 @@ impl Watcher {
 
     /// Names in the log what takes long.
     pub fn name(&mut self, notes: &Notes, now: Instant) {
-        for LongCommand { partition, applying, seen_for } in self.to_name(notes, now) {
+        for LongCommand { partition, applying, seen_for } in self.due(notes, now) {
             tracing::warn!(
                 %partition, index = applying.index, number = applying.number, command = applying.command,
                 key = applying.key.raw(), process_instance = applying.process_instance.raw(),
@@ -118,7 +118,7 @@ mod tests {
         let command = Command::of_system(Key::NONE, Payload::Work(WorkIntent::Continue, Box::default()));
         let begin = Instant::now();
         let mut named_at = |milliseconds: u64| {
-            let named = watcher.to_name(&notes, begin + Duration::from_millis(milliseconds));
+            let named = watcher.due(&notes, begin + Duration::from_millis(milliseconds));
             named.into_iter().map(|long| long.applying.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(named_at(0), Vec::<String>::new(), "nothing is being applied");

@@ -126,7 +126,7 @@ fn matches(evaluator: &mut Evaluator<'_>, arguments: &[Value]) -> Outcome {
         return illegal(evaluator, "matches", arguments);
     };
     with_pattern(evaluator, "matches", pattern, arguments.get(2), |evaluator, pattern| {
-        Ok(Value::Boolean(pattern.search(text, evaluator.budget, false).is_match()?))
+        Ok(Value::Boolean(pattern.search(text, evaluator.budget, false).has_match()?))
     })
 }
 

@@ -59,8 +59,7 @@ pub(super) async fn deployment(headers: &HeaderMap, body: Bytes) -> Result<Deplo
 
 async fn resource(name: Option<String>, field: Field<'_>) -> Result<DeploymentResource, Problem> {
     let Some(name) = name.filter(|name| !name.is_empty()) else {
-        let detail =
-            "The part 'resources' has no file name. Its end says what is in the file: .bpmn, .xml, .dmn, .form or .rpa.";
+        let detail = "The part 'resources' has no file name. Its end says what is in the file: .bpmn, .xml, .dmn, .form or .rpa.";
         return Err(Problem::bad_request(detail));
     };
     let content = field.bytes().await.map_err(unreadable)?;

@@ -2,11 +2,10 @@
 //! takes a look at every row.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
 
 use protocol::PartitionId;
 
-use super::readers::{Failure, Readers, TIME_MAX};
+use super::readers::{Failure, Readers};
 use crate::database::{Database, Result};
 use crate::enumerations::{ACTIVE, COMPLETED, INCIDENT_STATES, PROCESS, TERMINATED, number_of};
 
@@ -26,7 +25,7 @@ impl Readers {
     /// # Errors
     /// When the rows cannot be read, or that takes too long.
     pub fn wrong_counts(&mut self, partition: PartitionId) -> std::result::Result<Vec<String>, Failure> {
-        self.read(partition, Instant::now() + TIME_MAX, |database| {
+        self.read(partition, |database| {
             let mut wrong = wrong_counts_of_elements(database)?;
             wrong.extend(wrong_counts_of_instances(database)?);
             Ok(wrong)

@@ -144,10 +144,10 @@ fn check_supported(migration: &Migration, value: &ProcessInstanceValue, source: 
     match value.bpmn_element_type {
         BpmnElementType::IntermediateCatchEvent => {
             let event_type = value.bpmn_event_type;
-            let is_supported = match event_type {
-                EventType::Message | EventType::Timer | EventType::Signal | EventType::Conditional => true,
-                _ => false,
-            };
+            let is_supported = matches!(
+                event_type,
+                EventType::Message | EventType::Timer | EventType::Signal | EventType::Conditional
+            );
             if !is_supported {
                 return Err(migration.invalid_state(&format!(
                     "active element with id '{element_id}' is intermediate catch event of type '{}'. Migrating active \
