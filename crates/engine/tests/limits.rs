@@ -192,7 +192,7 @@ fn a_job_ends_with_the_beginning_of_a_long_message() {
     let process = ProcessBuilder::new("p").start("start").service_task("work", "work").end("end");
     let limits = Limits { job_error_message_bytes_max: 100, incident_message_bytes_max: 1_000, ..Limits::default() };
     for intent in [JobIntent::Fail, JobIntent::ThrowError] {
-        let mut partition = with_limits(limits.clone(), &[&process]);
+        let mut partition = with_limits(limits, &[&process]);
         partition.create("p", "{}", ProcessInstanceCreationIntent::Create);
         let value = JobValue { error_message: "ä".repeat(200).into(), error_code: "c".into(), ..JobValue::default() };
         partition.job(partition.jobs["work"], intent, value);
