@@ -182,3 +182,47 @@ fn forms_and_resources_come_to_all_partitions_and_go_from_all() {
     assert_eq!(cluster.rows_but(&kept), Vec::<String>::new());
     cluster.check();
 }
+
+#[test]
+fn files_of_the_same_name_are_told_apart_on_every_partition() {
+    let process = |id: &str| ProcessBuilder::new(id).start("s").end("e").to_xml();
+    let graph = |id: &str| {
+        format!(
+            r#"<definitions xmlns="https://www.omg.org/spec/DMN/20191111/MODEL/" id="{id}" name="n" namespace="x">
+            <decision id="of-{id}" name="d"><literalExpression><text>1</text></literalExpression></decision></definitions>"#
+        )
+    };
+    let form = |id: &str| format!(r#"{{"id":"{id}"}}"#);
+    let (bpmn, dmn, forms) = (["p", "q"].map(process), ["g", "h"].map(graph), ["f", "i"].map(form));
+    let files = bpmn.iter().map(|file| ("a.bpmn", file)).chain(dmn.iter().map(|file| ("a.dmn", file)));
+    let files: Vec<(&str, &str)> =
+        files.chain(forms.iter().map(|file| ("a.form", file))).map(|(name, file)| (name, file.as_str())).collect();
+    let mut cluster = Cluster::new(2);
+    cluster.submit(1, Key::NONE, deployment(&files));
+    cluster.settle();
+    for node in &cluster.nodes {
+        let held: Vec<(String, Arc<[u8]>)> = node
+            .records
+            .iter()
+            .filter_map(|record| match &record.payload {
+                Payload::Process(_, value) => {
+                    Some((value.metadata.bpmn_process_id.to_string(), value.resource.clone()))
+                }
+                Payload::DecisionRequirements(_, value) => {
+                    Some((value.metadata.decision_requirements_id.to_string(), value.resource.clone()))
+                }
+                Payload::Form(_, value) => Some((value.metadata.form_id.to_string(), value.resource.clone())),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(held.iter().map(|(id, _)| id.as_str()).collect::<Vec<_>>(), ["p", "q", "g", "h", "f", "i"]);
+        for (id, content) in held {
+            let content = String::from_utf8_lossy(&content).into_owned();
+            assert!(
+                content.contains(&format!("id=\"{id}\"")) || content.contains(&format!(":\"{id}\"")),
+                "{id}: {content}"
+            );
+        }
+    }
+    cluster.check();
+}

@@ -290,6 +290,10 @@ pub(crate) fn set_if_room(
 /// that already has the value hides nothing: as on the reference engine, the search continues outwards.
 pub(crate) fn propagate(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>) {
     let mut changes = Vec::new();
+    let charge = |steps| execution.used.count_reads(steps);
+    let scopes = scopes_with_variables(&execution.state, scope, charge).len() as u64;
+    // Also what has the value already is looked for, although it leaves no record.
+    charge((entries.len() as u64).saturating_mul(scopes).saturating_mul(LOOK_STEPS));
     for (name, value) in entries {
         let (holder, _) = holder_of(&execution.state, scope, &name, &value);
         if let Some(instance) = execution.state.element_instance(holder) {
@@ -334,6 +338,7 @@ pub(crate) fn set_in(execution: &mut Execution<'_>, of: &ProcessInstanceValue, s
 /// Sets a variable; nothing changes when it has the value already.
 fn set_one(execution: &mut Execution<'_>, of: &ProcessInstanceValue, scope: Key, entry: Entry) -> Option<Change> {
     let (name, value) = entry;
+    execution.used.count_reads(LOOK_STEPS);
     let (key, intent, event) = match execution.state.tables.variables.get(&(scope.raw(), name.clone())) {
         Some(row) if row.value == value => return None,
         Some(row) => (row.key, VariableIntent::Updated, VariableEvent::Update),

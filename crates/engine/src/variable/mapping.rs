@@ -16,6 +16,9 @@ use crate::element::Token;
 use crate::execution::Execution;
 use crate::incident::Problem;
 
+/// Bytes of a result that are split into variables in a step.
+const BYTES_PER_STEP: u64 = 8;
+
 /// Input mappings make variables in the element's own scope.
 pub(crate) fn apply_inputs(execution: &mut Execution<'_>, token: &Token) -> Result<(), Problem> {
     let inputs = &token.element().inputs;
@@ -31,8 +34,11 @@ pub(crate) fn apply_inputs(execution: &mut Execution<'_>, token: &Token) -> Resu
 pub(crate) fn apply_outputs(execution: &mut Execution<'_>, token: &Token) -> Result<(), Problem> {
     let outputs = &token.element().outputs;
     let result = match &token.instance.result {
-        Some(result) => document::split(result, execution.limits.name_bytes_max)
-            .map_err(|rejection| Problem::new(ErrorType::IoMappingError, rejection.reason.to_string()))?,
+        Some(result) => {
+            execution.used.count_reads(result.len() as u64 / BYTES_PER_STEP);
+            document::split(result, execution.limits.name_bytes_max)
+                .map_err(|rejection| Problem::new(ErrorType::IoMappingError, rejection.reason.to_string()))?
+        }
         None => Vec::new(),
     };
     if !outputs.is_empty() {

@@ -82,6 +82,13 @@ struct Pair {
     long: Size,
 }
 
+impl Pair {
+    /// Jobs that another pair has left are none of this one's.
+    fn job_type(&self) -> String {
+        format!("pair {:?} {:?}", self.many, self.much)
+    }
+}
+
 const fn size(many: usize, much: usize) -> Size {
     Size { many, much }
 }
@@ -113,7 +120,7 @@ const PAIRS: &[Pair] = &[
     pair("jobs × names of variables", (Many::Jobs, Much::Names), size(1_000, 4_000), size(10_000, 4_000)),
     pair("jobs × visible bytes", (Many::Jobs, Much::Text), size(200, 3 * MIB), size(5_000, 3 * MIB)),
     pair("loops × instructions", (Many::Jobs, Much::Instructions), size(1_000, 500), size(10_000, 5_000)),
-    pair("listeners × corrections", (Many::Listeners, Much::Corrections), size(20, 2_000), size(200, 50_000)),
+    pair("listeners × corrections", (Many::Listeners, Much::Corrections), size(20, 2_000), size(100, 50_000)),
     pair("compensations × bytes", (Many::Compensations, Much::Text), size(500, 10_000), size(10_000, 10_000)),
     pair("calls × variables", (Many::Calls, Much::Variables), size(200, 2_000), size(5_000, 20_000)),
     pair("calls × bytes", (Many::Calls, Much::Text), size(200, 20_000), size(5_000, 20_000)),
@@ -139,7 +146,7 @@ fn short_name(pair: &Pair) -> &'static str {
 
 async fn run(victim: Victim, pair: &Pair, size: Size) -> Verdict {
     let said = |status: tonic::Status| refusal(&status);
-    for (id, xml) in models(pair.many, size.many) {
+    for (id, xml) in models(pair, size.many) {
         if let Err(status) = victim.deploy(&format!("{id}.bpmn"), xml).await {
             return said(status);
         }
@@ -163,7 +170,6 @@ async fn run(victim: Victim, pair: &Pair, size: Size) -> Verdict {
 }
 
 const ID: &str = "pair";
-const JOB_TYPE: &str = "pair-job";
 const MESSAGE: &str = "pair-message";
 const SIGNAL: &str = "pair-signal";
 const DECISION: &str = "<definitions xmlns=\"https://www.omg.org/spec/DMN/20191111/MODEL/\" id=\"pairs\" name=\"pairs\" \
@@ -171,19 +177,20 @@ const DECISION: &str = "<definitions xmlns=\"https://www.omg.org/spec/DMN/201911
     </literalExpression></decision></definitions>";
 
 /// The models with their ids; that of the instance is the last.
-fn models(many: Many, count: usize) -> Vec<(String, String)> {
+fn models(pair: &Pair, count: usize) -> Vec<(String, String)> {
     const NUMBERS: &str = "=for i in 1..n return i";
     let started = || ProcessBuilder::new(ID).start("start");
     let each = || started().sub_process("each").multi_instance(NUMBERS, "i").start("inside");
     let around = |builder: ProcessBuilder| builder.end("done").end_sub_process().end("end");
+    let job_type = &pair.job_type();
     let mut others = Vec::new();
-    let builder = match many {
+    let builder = match pair.many {
         Many::BlindConditions => {
             let never = "=now() > date and time(\"2500-01-01T00:00:00Z\")";
             around(each().catch_event("catch", Event::Condition(never, "")))
         }
         Many::Conditions => around(each().catch_event("catch", Event::Condition("=x > 1000000", ""))),
-        Many::Scopes => nested(count),
+        Many::Scopes => nested(count, job_type),
         Many::Choices => {
             let builder = started().ad_hoc_sub_process("choices", "=for i in 1..n return \"t\"");
             let builder = builder.ad_hoc_output("results", "=text + \"\"").apart().manual_task("t");
@@ -199,20 +206,20 @@ fn models(many: Many, count: usize) -> Vec<(String, String)> {
         }
         Many::Signals => around(each().catch_event("catch", Event::Signal(SIGNAL))),
         Many::Messages => around(each().receive_task("wait", MESSAGE, "=long + string(i)")),
-        Many::Jobs => started().service_task("item", JOB_TYPE).multi_instance(NUMBERS, "i").end("end"),
+        Many::Jobs => started().service_task("item", job_type).multi_instance(NUMBERS, "i").end("end"),
         Many::Listeners => {
             let mut builder = started().user_task("task").assignee("somebody");
             for _ in 0..count {
-                builder = builder.task_listener("assigning", JOB_TYPE);
+                builder = builder.task_listener("assigning", job_type);
             }
             builder.end("end")
         }
         Many::Compensations => {
-            let builder = each().manual_task("do").compensation("on-undo", "do", "undo", JOB_TYPE);
+            let builder = each().manual_task("do").compensation("on-undo", "do", "undo", job_type);
             builder.end("done").end_sub_process().compensation_throw("throw").end("end")
         }
         Many::Calls => {
-            others.push(("called".to_owned(), ProcessBuilder::new("called").start("s").service_task("t", JOB_TYPE)));
+            others.push(("called".to_owned(), ProcessBuilder::new("called").start("s").service_task("t", job_type)));
             started().call_activity("item", "called").multi_instance(NUMBERS, "i").end("end")
         }
         Many::Starts => {
@@ -233,13 +240,13 @@ fn models(many: Many, count: usize) -> Vec<(String, String)> {
 }
 
 /// A job deep inside of scopes that have a variable each.
-fn nested(levels: usize) -> ProcessBuilder {
+fn nested(levels: usize, job_type: &str) -> ProcessBuilder {
     let mut builder = ProcessBuilder::new(ID).start("start");
     for level in 0..levels {
         builder = builder.sub_process(&format!("sub{level}")).input("=x", &format!("level{level}"));
         builder = builder.start(&format!("start{level}"));
     }
-    builder = builder.service_task("item", JOB_TYPE);
+    builder = builder.service_task("item", job_type);
     for level in (0..levels).rev() {
         builder = builder.end(&format!("end{level}")).end_sub_process();
     }
@@ -257,12 +264,12 @@ async fn bring(victim: &Victim, pair: &Pair, instance: i64, size: Size) -> Verdi
         Much::Variables | Much::LongNames => {
             let long = |number: usize| format!("v{number:0>499}");
             let variables = if let Much::LongNames = pair.much { variables(&long) } else { variables(&short) };
-            let scope = innermost(victim, pair.many, instance).await;
+            let scope = innermost(victim, pair, instance).await;
             let request = SetVariablesRequest { element_instance_key: scope, variables, ..Default::default() };
             answered(client.set_variables(request).await)
         }
         Much::Text => match pair.many {
-            Many::Jobs => Ok(format!("{} jobs", taken(victim, &[]).await?)),
+            Many::Jobs => Ok(format!("{} jobs", taken(victim, pair, &[]).await?)),
             _ => Ok("begun".to_owned()),
         },
         Much::Signal => {
@@ -274,9 +281,9 @@ async fn bring(victim: &Victim, pair: &Pair, instance: i64, size: Size) -> Verdi
         Much::Message => messages(victim, pair.many, size, variables(&short)).await,
         Much::Names => {
             let names: Vec<String> = (0..size.much).map(|number| format!("{number:x}")).collect();
-            Ok(format!("{} jobs", taken(victim, &names).await?))
+            Ok(format!("{} jobs", taken(victim, pair, &names).await?))
         }
-        Much::Corrections => corrections(victim, size).await,
+        Much::Corrections => corrections(victim, pair, size).await,
         Much::Instructions => instructions(victim, instance, size.much).await,
         Much::Cancel => {
             let request = CancelProcessInstanceRequest { process_instance_key: instance, operation_reference: None };
@@ -286,9 +293,9 @@ async fn bring(victim: &Victim, pair: &Pair, instance: i64, size: Size) -> Verdi
 }
 
 /// Where variables are set: in nested scopes at the innermost element, so that they are looked for all the way out.
-async fn innermost(victim: &Victim, many: Many, instance: i64) -> i64 {
-    match many {
-        Many::Scopes => match activate(victim, JOB_TYPE, 1).await.as_deref() {
+async fn innermost(victim: &Victim, pair: &Pair, instance: i64) -> i64 {
+    match pair.many {
+        Many::Scopes => match activate(victim, &pair.job_type(), 1).await.as_deref() {
             Ok([job, ..]) => job.element_instance_key,
             _ => instance,
         },
@@ -297,9 +304,9 @@ async fn innermost(victim: &Victim, many: Many, instance: i64) -> i64 {
 }
 
 /// Activates jobs with these names of variables; how many came.
-async fn taken(victim: &Victim, names: &[String]) -> Result<usize, String> {
+async fn taken(victim: &Victim, pair: &Pair, names: &[String]) -> Result<usize, String> {
     let request = ActivateJobsRequest {
-        r#type: JOB_TYPE.to_owned(),
+        r#type: pair.job_type(),
         worker: "hostile".to_owned(),
         timeout: 60_000,
         max_jobs_to_activate: 10_000,
@@ -341,9 +348,9 @@ async fn messages(victim: &Victim, many: Many, size: Size, variables: String) ->
 }
 
 /// Each listener names so many candidates.
-async fn corrections(victim: &Victim, size: Size) -> Verdict {
+async fn corrections(victim: &Victim, pair: &Pair, size: Size) -> Verdict {
     for count in 0..size.many {
-        let jobs = match activate(victim, JOB_TYPE, 1).await {
+        let jobs = match activate(victim, &pair.job_type(), 1).await {
             Ok(jobs) => jobs,
             Err(status) => return refusal(&status),
         };

@@ -96,7 +96,8 @@ fn waiting(process: &ExecutableProcess, elements: &[Value], taken: &HashSet<&str
     let joins = process.elements.iter().filter(|element| is_join(element) && lives(element));
     let joins = joins.map(|gateway| {
         let begun = count_of(&gateway.id).all;
-        let (came, missing): (Vec<_>, Vec<_>) = gateway.incoming.iter().partition(|flow| waits(**flow, begun));
+        let (came, missing): (Vec<FlowIndex>, Vec<FlowIndex>) =
+            gateway.incoming.iter().copied().partition(|flow| waits(*flow, begun));
         let ids = |flows: Vec<FlowIndex>| flows.into_iter().map(|flow| process.flow(flow).id.to_string()).collect();
         Join { gateway: gateway.id.to_string(), came: ids(came), missing: ids(missing) }
     });
