@@ -306,7 +306,7 @@ struct Ledger {
     /// Messages that are not kept.
     passing: BTreeSet<Key>,
     /// Subscriptions: where, of which process, and how many messages are on their way.
-    waiting: BTreeMap<(Key, String), (String, String, u32)>,
+    waiting: BTreeMap<(Key, String), (String, String, Option<Key>)>,
     /// How often a message arrived at an instance of a process.
     arrivals: BTreeMap<(Key, String), usize>,
     /// Living instances that messages with a correlation key started.
@@ -360,21 +360,21 @@ impl Ledger {
         let place = format!("{} {}", value.message_name, value.correlation_key);
         match intent {
             MessageSubscriptionIntent::Created => {
-                self.waiting.insert(entry, (place, process, 0));
+                self.waiting.insert(entry, (place, process, None));
             }
             MessageSubscriptionIntent::Correlating => {
                 assert!(self.taken.insert((value.message_key, process.clone())), "it goes to a process once");
                 let is_passing = self.passing.contains(&value.message_key) && !value.interrupting;
                 let under_way = self.waiting.get_mut(&entry).map(|(_, _, under_way)| under_way).expect("it waits");
-                assert!(*under_way == 0 || is_passing, "one message at a time, but for those that are not kept");
-                *under_way += 1;
+                assert!(under_way.is_none() || is_passing, "one message at a time, but for those that are not kept");
+                under_way.get_or_insert(value.message_key);
             }
             MessageSubscriptionIntent::Correlated if value.interrupting => {
                 self.waiting.remove(&entry);
             }
             MessageSubscriptionIntent::Correlated => {
                 if let Some((_, _, under_way)) = self.waiting.get_mut(&entry) {
-                    *under_way = under_way.saturating_sub(1);
+                    under_way.take_if(|message| *message == value.message_key);
                 }
             }
             MessageSubscriptionIntent::Rejected => {
@@ -394,7 +394,7 @@ impl Ledger {
             assert_eq!(*count, 1, "{arrival:?}: a message arrives at a process once");
         }
         for (subscription, (place, process, under_way)) in &self.waiting {
-            assert_eq!(*under_way, 0, "{subscription:?}: nothing is on its way");
+            assert_eq!(*under_way, None, "{subscription:?}: nothing is on its way");
             for (message, (at, deadline)) in &self.messages {
                 let fits = at == place && *deadline > now && !self.taken.contains(&(*message, process.clone()));
                 assert!(!fits, "{subscription:?} of {process} waits for {message}, which is there");

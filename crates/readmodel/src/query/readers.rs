@@ -292,10 +292,14 @@ fn read_server<T>(
 fn wait_for_tables(database: &Database, deadline: Instant) -> Result<(), Failure> {
     const ARE_THERE: &str = "SELECT to_regclass('place') IS NOT NULL";
     loop {
-        if database.first(ARE_THERE, &[], |row| row.get::<bool>(0))? == Some(true) {
-            return Ok(());
-        }
-        if Instant::now() >= deadline {
+        let is_late = match database.first(ARE_THERE, &[], |row| row.get::<bool>(0)) {
+            Ok(Some(true)) => return Ok(()),
+            Ok(_) => Instant::now() >= deadline,
+            // The time ran out in the middle of a look.
+            Err(error) if error.is_interruption() => true,
+            Err(error) => return Err(error.into()),
+        };
+        if is_late {
             return Err(Failure::NotYet(TABLES_NOT_MADE));
         }
         std::thread::sleep(MAKING_PAUSE);
