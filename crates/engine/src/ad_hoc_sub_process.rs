@@ -2,7 +2,8 @@
 
 use protocol::{AdHocSubProcessInstructionIntent, AdHocSubProcessInstructionValue, Key, Payload, Rejection};
 
-use crate::element::{Token, ad_hoc_sub_process};
+use crate::element::ad_hoc_sub_process;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 use crate::state::Lifecycle;
 

@@ -7,6 +7,7 @@
 
 mod ad_hoc_sub_process;
 mod business_id;
+mod change;
 mod compensation;
 mod conditional;
 mod decision;
@@ -34,14 +35,15 @@ mod variable;
 mod work;
 
 use std::ops::Deref;
-use std::sync::Arc;
 
 use protocol::{
     ErrorIntent, ErrorValue, Key, Payload, ProcessInstanceCreationIntent, ProcessInstanceCreationValue, Record,
     RecordType,
 };
 
-use crate::state::{AwaitedResult, BanRow, Counters, ElementInstance, Misfit, State};
+use change::not_an_event;
+
+use crate::state::{AwaitedResult, BanRow, State};
 
 /// The state as the handler of a command sees it: to be read. It changes by the keys that are given and by the events that
 /// are applied, and in no other way.
@@ -75,17 +77,6 @@ impl Deref for StateView<'_> {
     }
 }
 
-/// A tenant and the id of a process, decision or graph of decisions.
-type Name = (Arc<str>, Arc<str>);
-
-/// The versions of a definition in a table by tenant, id and version, oldest first.
-fn versions<'a>(
-    table: &'a state::Table<(Arc<str>, Arc<str>, i32), i64>,
-    name: &Name,
-) -> impl Iterator<Item = (i32, Key)> + use<'a> {
-    table.prefix(name).map(|((.., version), key)| (version, Key::from_raw(*key)))
-}
-
 /// Applies one record. Rejections change nothing but what counts records: their keys are those that clients sent.
 pub(crate) fn apply(state: &mut State, record: &Record) {
     state.counters.position = record.position;
@@ -101,13 +92,6 @@ pub(crate) fn apply(state: &mut State, record: &Record) {
     }
 }
 
-/// The current event does not fit the state. The first misfit of a command is kept.
-#[cold]
-#[inline(never)]
-fn broken(state: &mut State, reason: String) {
-    state.misfit.get_or_insert(Misfit { event: String::new(), reason });
-}
-
 /// Says which event it was that did not fit.
 fn name_misfit(state: &mut State, record: &Record) {
     if let Some(misfit) = &mut state.misfit
@@ -116,47 +100,6 @@ fn name_misfit(state: &mut State, record: &Record) {
         let (value_type, intent) = (record.payload.value_type().name(), record.payload.intent_name());
         misfit.event = format!("{value_type} {intent} of {} at position {}", record.key, record.position);
     }
-}
-
-/// What is a command, or belongs to what this version does not process, is never emitted as an event.
-fn not_an_event(state: &mut State, intent: &str) {
-    broken(state, format!("{intent} is no event that this version emits"));
-}
-
-/// Changes an element instance, which must be there.
-fn change_element(state: &mut State, key: i64, change: impl FnOnce(&mut ElementInstance)) {
-    if !state.tables.element_instances.update(&key, change) {
-        broken(state, format!("element instance {key} is not there"));
-    }
-}
-
-/// Takes what went from a counter, which counts what is there.
-fn count_down(state: &mut State, what: &str, went: u64, counter: impl FnOnce(&mut Counters) -> &mut u64) {
-    let counter = counter(&mut state.counters);
-    match counter.checked_sub(went) {
-        Some(left) => *counter = left,
-        None => {
-            let counted = *counter;
-            broken(state, format!("{went} {what} went, but only {counted} were counted"));
-        }
-    }
-}
-
-/// One more under a key.
-fn count_up<K: state::TableKey>(table: &mut state::Table<K, u32>, key: K) {
-    if !table.update(&key, |count| *count += 1) {
-        table.put(key, 1);
-    }
-}
-
-/// Counts down under a key and removes the entry at zero. Returns whether there was one.
-fn take_one<K: state::TableKey>(table: &mut state::Table<K, u32>, key: &K) -> bool {
-    match table.get(key).map_or(0, |count| *count) {
-        0 => return false,
-        1 => table.delete(key),
-        count => table.put(key.clone(), count - 1),
-    }
-    true
 }
 
 fn apply_event(state: &mut State, key: Key, payload: &Payload) {

@@ -9,8 +9,8 @@ use protocol::{
     EvaluatedInputValue, EvaluatedOutputValue, Key, MatchedRuleValue, Payload, Rejection, RejectionType, Text,
 };
 
+use crate::execution::problem::Problem;
 use crate::execution::{Execution, Outcome};
-use crate::incident::Problem;
 use crate::variable::own::OwnEntries;
 use crate::variable::{document, expression};
 

@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod tests;
 
+use crate::execution::step::{instances_of_work, is_forgotten};
+use crate::run::run_steps;
+use crate::state::life::{comes_to_an_end, is_end_waited_for};
+use crate::state::owning_instance::owning_instance;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -20,7 +24,7 @@ use protocol::{
 
 use crate::apply::StateView;
 use crate::distribution::{self, Arrival};
-use crate::element::{self, Step};
+use crate::execution::step::Step;
 use crate::execution::{Execution, Failure, Outcome, Used};
 use crate::feature_level::FeatureLevel;
 use crate::message::{message_subscription, process_message_subscription};
@@ -253,7 +257,7 @@ pub(crate) fn follow_up(execution: &mut Execution<'_>, command: &Command) -> Out
 fn run(execution: &mut Execution<'_>, command: &Command) -> Outcome {
     handle(execution, command)?;
     execution.check_excess()?;
-    execution.run_steps()?;
+    run_steps(execution, follow_up)?;
     execution.check_excess()?;
     resource_deletion::finish_unused(execution);
     Ok(())
@@ -454,7 +458,7 @@ fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
         WorkValue { sequence: value.sequence, process_instance_key: row.process_instance_key, ..WorkValue::default() };
     execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));
     let steps = row.commands.iter().cloned().map(Step::from_command);
-    let steps = steps.filter(|step| !element::is_forgotten(&execution.state, step, value.sequence)).collect();
+    let steps = steps.filter(|step| !is_forgotten(&execution.state, step, value.sequence)).collect();
     if row.rounds >= execution.limits.continuations_max {
         ban_endless(execution, &row);
     }
@@ -469,23 +473,10 @@ fn continue_work(execution: &mut Execution<'_>, value: &WorkValue) -> Outcome {
     Ok(())
 }
 
-/// The instances that interrupted work belongs to and that are not banned.
-pub(crate) fn instances_of_work(execution: &Execution<'_>, row: &WorkRow) -> Vec<Key> {
-    let steps = row.commands.iter().cloned().map(Step::from_command);
-    let mut instances: Vec<Key> = steps
-        .filter(|step| !matches!(step, Step::Command(_)))
-        .map(|step| step.process_instance(&execution.state))
-        .filter(|instance| instance.is_some() && !execution.state.is_banned(*instance))
-        .collect();
-    instances.sort_unstable();
-    instances.dedup();
-    instances
-}
-
 /// Bans instances that keep taking steps without waiting for anything: they would never end.
 fn ban_endless(execution: &mut Execution<'_>, row: &WorkRow) {
-    for instance in instances_of_work(execution, row) {
-        if element::comes_to_an_end(&execution.state, instance) {
+    for instance in instances_of_work(&execution.state, row) {
+        if comes_to_an_end(&execution.state, instance) {
             continue;
         }
         let steps = u64::from(row.rounds).saturating_mul(execution.limits.steps_per_command_max as u64);
@@ -542,34 +533,12 @@ pub(crate) fn ban(execution: &mut Execution<'_>, process_instance: Key, reason: 
         process_instance_key: process_instance,
     };
     execution.emit(Key::NONE, Payload::Error(ErrorIntent::Created, Box::new(value)));
-    if element::is_end_waited_for(&execution.state, process_instance) {
+    if is_end_waited_for(&execution.state, process_instance) {
         // The ban has forgotten the rest of the end, and what failed may have been a part of it.
         let end = Step::Terminate { key: process_instance }.into_command().following(&execution.origin);
         let entry = WorkValue { process_instance_key: process_instance, commands: vec![end], ..WorkValue::default() };
         execution.enqueue(entry);
     }
-}
-
-/// The process instance that a command is about, or none.
-pub(crate) fn owning_instance(state: &State, command: &Command) -> Key {
-    let of_element = |key| state.element_instance(key).map(|instance| instance.value.process_instance_key);
-    let found = match &command.payload {
-        Payload::Job(..) => state.job(command.key).map(|job| job.value.process_instance_key),
-        Payload::UserTask(..) => state.user_task(command.key).map(|task| task.value.process_instance_key),
-        Payload::Incident(..) => {
-            state.tables.incidents.get(&command.key.raw()).map(|row| row.value.process_instance_key)
-        }
-        Payload::ProcessInstance(..) => of_element(command.key),
-        Payload::VariableDocument(_, value) => of_element(value.scope_key),
-        Payload::Work(_, value) => Some(value.process_instance_key),
-        Payload::Timer(..) => state.tables.timers.get(&command.key.raw()).map(|row| row.value.process_instance_key),
-        Payload::ProcessMessageSubscription(_, value) => Some(value.process_instance_key),
-        Payload::ConditionalSubscription(_, value) => Some(value.process_instance_key),
-        Payload::ProcessInstanceModification(_, value) => Some(value.process_instance_key),
-        Payload::ProcessInstanceMigration(_, value) => Some(value.process_instance_key),
-        _ => None,
-    };
-    found.unwrap_or(Key::NONE)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

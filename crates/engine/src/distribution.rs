@@ -6,7 +6,7 @@ use protocol::{
     OutboxValue, PartitionId, Payload, Rejection,
 };
 
-use crate::element::Step;
+use crate::execution::step::Step;
 use crate::execution::{Execution, Outcome};
 use crate::output::{OutgoingCommand, Output};
 use crate::payload_bytes::command_bytes;

@@ -1,5 +1,11 @@
 //! The processing of one command: what handlers read from and emit to.
 
+pub(crate) mod problem;
+pub(crate) mod step;
+pub(crate) mod token;
+pub(crate) mod waiting_joins;
+
+use crate::limits::environment_at;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,13 +19,13 @@ use protocol::{
 use state::StoreError;
 
 use crate::apply::StateView;
-use crate::element::{Step, WaitingJoins};
 use crate::element_path::{self, LastPath};
+use crate::execution::step::Step;
+use crate::execution::waiting_joins::WaitingJoins;
 use crate::limits::Limits;
 use crate::output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
 use crate::payload_bytes::{command_bytes, payload_bytes};
 use crate::usage;
-use crate::variable::expression;
 use crate::variable::long::LongVariables;
 
 /// About the bytes that a key of a path takes in memory and in the record stream.
@@ -103,7 +109,7 @@ impl Used {
             bytes: 0,
             excess: None,
             reads: Cell::new(0),
-            budget: Budget::of(&expression::environment_at(0, limits)),
+            budget: Budget::of(&environment_at(0, limits)),
             long_variables: LongVariables::default(),
         }
     }
@@ -235,20 +241,6 @@ impl Execution<'_> {
         self.output.sends.push(OutgoingCommand { partition, command });
     }
 
-    /// Takes the steps that the command caused, up to the limits; the rest waits in the work queue.
-    pub fn run_steps(&mut self) -> Outcome {
-        for _ in 0..self.steps_max {
-            let Some(step) = self.steps.pop_front() else { return Ok(()) };
-            self.at = step.element_instance();
-            crate::element::take_step(self, step)?;
-            self.check_step()?;
-            if self.is_over_budget() {
-                break;
-            }
-        }
-        self.enqueue_remaining_steps()
-    }
-
     /// What a step cannot store or send is the fault of its instance and must not fail the whole command.
     pub fn check_step(&mut self) -> Outcome {
         let fault = self.state.tables.fault().filter(StoreError::concerns_one_command);
@@ -278,7 +270,7 @@ impl Execution<'_> {
 
     /// Each entry of the queue holds no more steps than one command takes: to write the others again each time would take
     /// the square of their number.
-    fn enqueue_remaining_steps(&mut self) -> Outcome {
+    pub fn enqueue_remaining_steps(&mut self) -> Outcome {
         let Some(first) = self.steps.front() else { return Ok(()) };
         let process_instance = first.process_instance(&self.state);
         let entries = self.entries_of_remaining_steps();
@@ -329,7 +321,7 @@ impl Execution<'_> {
             return Ok(());
         }
         let own = self.state.entries_of_work(process_instance).len() as u64;
-        if own <= entries_max / 2 || crate::element::comes_to_an_end(&self.state, process_instance) {
+        if own <= entries_max / 2 || crate::state::life::comes_to_an_end(&self.state, process_instance) {
             return Ok(());
         }
         Err(Failure::Broken {

@@ -285,10 +285,3 @@ pub(crate) fn listening(
 ) -> impl Iterator<Item = &GlobalListenerValue> {
     listeners.iter().filter(move |listener| listener.after_non_global == is_after && listener.listens_to(event))
 }
-
-/// About the bytes of a listener in a record or row.
-pub(crate) fn bytes_of(value: &GlobalListenerValue) -> usize {
-    /// Its numbers.
-    const NUMBER_BYTES: usize = 50;
-    value.id.len() + value.job_type.len() + NUMBER_BYTES
-}

@@ -1,30 +1,19 @@
 //! Incidents: why an element instance cannot continue, and how it continues afterwards.
 
+use crate::execution::problem::Problem;
 use protocol::{
-    ElementPath, ErrorType, IncidentIntent, IncidentValue, JobIntent, JobValue, Key, Payload, ProcessInstanceValue,
-    Rejection, Text,
+    ElementPath, IncidentIntent, IncidentValue, JobIntent, JobValue, Key, Payload, ProcessInstanceValue, Rejection,
+    Text,
 };
 
-use crate::element::{Step, Token};
 use crate::element_path;
+use crate::execution::step::Step;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 use crate::job;
 use crate::job::delivery::{self, JobQueue};
 use crate::state::Lifecycle;
 use crate::user_task::listener;
-
-/// Something that a person has to put right.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    pub error_type: ErrorType,
-    pub message: String,
-}
-
-impl Problem {
-    pub fn new(error_type: ErrorType, message: impl Into<String>) -> Self {
-        Problem { error_type, message: message.into() }
-    }
-}
 
 /// Stops an element instance.
 pub(crate) fn raise_for_element(execution: &mut Execution<'_>, token: &Token, problem: Problem) {

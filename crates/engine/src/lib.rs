@@ -40,6 +40,7 @@ mod refused;
 mod resource;
 mod resource_deletion;
 mod routing;
+mod run;
 mod signal;
 mod state;
 mod timer;
@@ -365,7 +366,8 @@ impl Engine {
             return None;
         }
         let mut work = self.state.tables.work.iter().take(WORK_LOOKED_AT_MAX);
-        let (sequence, row) = work.find(|(_, row)| element::comes_to_an_end(&self.state, row.process_instance_key))?;
+        let (sequence, row) =
+            work.find(|(_, row)| state::life::comes_to_an_end(&self.state, row.process_instance_key))?;
         Some(continuation_of(sequence, &row))
     }
 

@@ -1,6 +1,8 @@
 //! What a single command may do.
 
 use crate::feature_level::FeatureLevel;
+use feel::Environment;
+use protocol::Timestamp;
 
 /// Bounds of the engine. What happens at each is part of its behaviour, not an accident.
 #[derive(Clone, Copy, Debug)]
@@ -133,5 +135,15 @@ impl Limits {
 impl Default for Limits {
     fn default() -> Self {
         *FeatureLevel::NEWEST.rules().limits
+    }
+}
+
+/// The limits of one command.
+pub(crate) fn environment_at(timestamp: Timestamp, limits: &Limits) -> Environment {
+    Environment {
+        step_limit: u32::try_from(limits.evaluation_steps_per_command_max).unwrap_or(u32::MAX),
+        read_limit_bytes: limits.evaluation_bytes_read_per_command_max,
+        memory_limit_bytes: limits.evaluation_bytes_built_per_command_max,
+        ..Environment::at(timestamp)
     }
 }

@@ -5,9 +5,10 @@ pub(crate) mod execution;
 use bpmn::model::Listener;
 use protocol::{JobKind, JobListenerEventType, JobValue};
 
-use crate::element::{Token, create_job, evaluate_job};
+use crate::element::{create_job, evaluate_job};
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::job::delivery;
 
 /// The job of a listener, evaluated; creating it cannot fail any more.

@@ -2,7 +2,7 @@
 
 use protocol::{
     Command, DecisionRequirementsMetadata, DecisionValue, DeploymentValue, EvaluatedDecisionValue, FormMetadata,
-    Payload, ProcessMetadata, ResourceMetadata, Text,
+    GlobalListenerValue, Payload, ProcessMetadata, ResourceMetadata, Text, UserTaskValue,
 };
 
 /// Bytes of the numbers and names in a value that is counted one by one.
@@ -14,7 +14,7 @@ pub(crate) fn payload_bytes(payload: &Payload) -> u64 {
         Payload::Variable(_, value) => value.value.len(),
         Payload::VariableDocument(_, value) => value.variables.len(),
         Payload::Job(_, value) => value.variables.len() + value.custom_headers.len() + value.error_message.len(),
-        Payload::UserTask(_, value) => crate::user_task::bytes_of(value),
+        Payload::UserTask(_, value) => user_task_bytes(value),
         Payload::JobBatch(_, value) => {
             value.jobs.iter().map(|job| job.variables.len() + job.custom_headers.len() + VALUE_BYTES).sum()
         }
@@ -54,10 +54,8 @@ pub(crate) fn payload_bytes(payload: &Payload) -> u64 {
         Payload::Expression(_, value) => {
             value.expression.len() + value.variables.len() + value.result_value.len() + texts(&value.warnings)
         }
-        Payload::GlobalListener(_, value) => crate::global_listener::bytes_of(value),
-        Payload::GlobalListenerBatch(_, value) => {
-            value.task_listeners.iter().map(crate::global_listener::bytes_of).sum()
-        }
+        Payload::GlobalListener(_, value) => listener_bytes(value),
+        Payload::GlobalListenerBatch(_, value) => value.task_listeners.iter().map(listener_bytes).sum(),
         Payload::Work(_, value) => return value.commands.iter().map(command_bytes).sum(),
         Payload::Outbox(_, value) => return value.command.as_deref().map_or(0, command_bytes),
         Payload::CommandDistribution(_, value) => return value.command.as_deref().map_or(0, command_bytes),
@@ -128,4 +126,29 @@ fn evaluated_bytes(value: &EvaluatedDecisionValue) -> usize {
     let outputs = value.matched_rules.iter().flat_map(|rule| &rule.evaluated_outputs);
     let outputs = outputs.map(|output| output.output_id.len() + output.output_name.len() + output.output_value.len());
     value.decision_output.len() + value.decision_name.len() + inputs.chain(outputs).sum::<usize>() + VALUE_BYTES
+}
+
+/// About the bytes of a task in a record: of its texts, where they can be long.
+pub(crate) fn user_task_bytes(value: &UserTaskValue) -> usize {
+    /// A text in a list besides its bytes.
+    const ITEM_BYTES: usize = 8;
+    let candidates = value.candidate_groups_list.iter().chain(&value.candidate_users_list);
+    let candidates: usize = candidates.map(|candidate| candidate.len() + ITEM_BYTES).sum();
+    let texts = [
+        &value.assignee,
+        &value.due_date,
+        &value.follow_up_date,
+        &value.external_form_reference,
+        &value.custom_headers,
+        &value.variables,
+        &value.action,
+    ];
+    candidates + texts.iter().map(|text| text.len()).sum::<usize>()
+}
+
+/// About the bytes of a listener in a record or row.
+pub(crate) fn listener_bytes(value: &GlobalListenerValue) -> usize {
+    /// Its numbers.
+    const NUMBER_BYTES: usize = 50;
+    value.id.len() + value.job_type.len() + NUMBER_BYTES
 }

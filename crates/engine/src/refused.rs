@@ -3,8 +3,9 @@
 
 use protocol::{Command, JobIntent, Key, OutboxIntent, OutboxValue, Payload, TimerIntent, WorkIntent, WorkValue};
 
-use crate::dispatch::{ban, instances_of_work};
+use crate::dispatch::ban;
 use crate::execution::Execution;
+use crate::execution::step::instances_of_work;
 use crate::state::{JobState, still_due};
 use crate::{distribution, due};
 
@@ -88,7 +89,7 @@ fn abandon(execution: &mut Execution<'_>, command: &Command) {
 /// there are none, the entry itself goes.
 fn take_off_work(execution: &mut Execution<'_>, value: &WorkValue, reason: &str) {
     let Some(row) = execution.state.tables.work.get(&value.sequence) else { return };
-    let instances = instances_of_work(execution, &row);
+    let instances = instances_of_work(&execution.state, &row);
     if instances.is_empty() {
         let dequeued = WorkValue { sequence: value.sequence, ..WorkValue::default() };
         execution.emit(Key::NONE, Payload::Work(WorkIntent::Dequeued, Box::new(dequeued)));

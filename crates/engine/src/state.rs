@@ -2,7 +2,9 @@
 
 mod document;
 mod due;
+pub(crate) mod life;
 mod owners_of_work;
+pub(crate) mod owning_instance;
 mod rows;
 mod usage;
 

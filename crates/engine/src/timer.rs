@@ -11,7 +11,7 @@ use feel::Value;
 use protocol::{ErrorType, Key};
 
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
 use crate::variable::expression;
 
 /// The timer that a definition means with the variables of a scope.

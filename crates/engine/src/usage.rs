@@ -4,7 +4,7 @@
 use protocol::{ErrorType, Key, Rejection};
 
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
 use crate::state::Usage;
 
 /// Checks that the root of a process instance has room for so many more element instances.

@@ -8,6 +8,7 @@ pub(crate) mod create;
 pub(crate) mod listener;
 pub(crate) mod update;
 
+use crate::payload_bytes::user_task_bytes;
 use std::sync::Arc;
 
 use bpmn::model::ListenerEventType;
@@ -17,7 +18,8 @@ use protocol::{
     VariableDocumentUpdateSemantics,
 };
 
-use crate::element::{Step, finish_termination};
+use crate::element::finish_termination;
+use crate::execution::step::Step;
 use crate::execution::{Execution, Failure, Outcome};
 use crate::name::start_of;
 use crate::state::{ElementInstance, UserTaskRow, UserTaskState, VariableUpdate};
@@ -250,7 +252,7 @@ pub(crate) fn check_size(execution: &Execution<'_>, value: &UserTaskValue) -> Re
             name.len()
         ));
     }
-    let bytes = bytes_of(value);
+    let bytes = user_task_bytes(value);
     let bytes_max = execution.limits.job_bytes_max;
     if bytes > bytes_max {
         return Err(format!(
@@ -259,22 +261,4 @@ pub(crate) fn check_size(execution: &Execution<'_>, value: &UserTaskValue) -> Re
         ));
     }
     Ok(())
-}
-
-/// About the bytes of a task in a record: of its texts, where they can be long.
-pub(crate) fn bytes_of(value: &UserTaskValue) -> usize {
-    /// A text in a list besides its bytes.
-    const ITEM_BYTES: usize = 8;
-    let candidates = value.candidate_groups_list.iter().chain(&value.candidate_users_list);
-    let candidates: usize = candidates.map(|candidate| candidate.len() + ITEM_BYTES).sum();
-    let texts = [
-        &value.assignee,
-        &value.due_date,
-        &value.follow_up_date,
-        &value.external_form_reference,
-        &value.custom_headers,
-        &value.variables,
-        &value.action,
-    ];
-    candidates + texts.iter().map(|text| text.len()).sum::<usize>()
 }

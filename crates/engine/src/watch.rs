@@ -60,7 +60,8 @@ pub struct Subject {
 
 /// What a command is about in this state.
 pub(crate) fn subject(state: &State, command: &Command) -> Subject {
-    let process_instance = Some(crate::dispatch::owning_instance(state, command)).filter(|key| key.is_some());
+    let process_instance =
+        Some(crate::state::owning_instance::owning_instance(state, command)).filter(|key| key.is_some());
     let instance = process_instance.and_then(|key| state.element_instance(key));
     let created = match &command.payload {
         Payload::ProcessInstanceCreation(_, value) => Some(&value.bpmn_process_id),

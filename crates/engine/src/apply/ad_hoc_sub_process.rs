@@ -2,7 +2,7 @@
 
 use protocol::{AdHocSubProcessInstructionIntent, AdHocSubProcessInstructionValue};
 
-use super::{change_element, not_an_event};
+use super::change::{change_element, not_an_event};
 use crate::state::State;
 
 pub(super) fn apply(

@@ -7,7 +7,8 @@ use protocol::{
     ProcessInstanceValue,
 };
 
-use super::{broken, usage};
+use super::change::broken;
+use super::usage;
 use crate::state::{CompensationRow, CompensationSubscriptionRow, State, Usage};
 
 pub(super) fn apply(

@@ -2,7 +2,7 @@
 
 use protocol::{ConditionalEvaluationIntent, ConditionalSubscriptionIntent, ConditionalSubscriptionValue, Key};
 
-use super::{broken, change_element, count_up, not_an_event, take_one};
+use super::change::{broken, change_element, count_up, not_an_event, take_one};
 use crate::state::{ConditionalSubscriptionRow, State, watched_names};
 
 pub(super) fn apply(state: &mut State, intent: ConditionalEvaluationIntent) {

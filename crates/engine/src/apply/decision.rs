@@ -2,7 +2,7 @@
 
 use protocol::{DecisionIntent, DecisionRequirementsIntent, DecisionRequirementsValue, DecisionValue, Key};
 
-use super::{Name, versions};
+use super::change::{Name, versions};
 use crate::state::{DecisionRequirementsRow, DecisionRow, LatestVersion, State};
 
 pub(super) fn apply_requirements(

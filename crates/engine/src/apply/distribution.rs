@@ -22,7 +22,7 @@ pub(super) fn apply(state: &mut State, key: Key, intent: CommandDistributionInte
         | CommandDistributionIntent::ContinuationRequested
         | CommandDistributionIntent::Continued
         | CommandDistributionIntent::Finish
-        | CommandDistributionIntent::Continue => super::not_an_event(state, intent.name()),
+        | CommandDistributionIntent::Continue => super::change::not_an_event(state, intent.name()),
     }
 }
 
@@ -31,7 +31,7 @@ pub(super) fn apply_outbox(state: &mut State, intent: OutboxIntent, value: &Outb
     match intent {
         OutboxIntent::Enqueued => {
             let Some(command) = &value.command else {
-                return super::broken(state, "it holds no command to be sent".to_owned());
+                return super::change::broken(state, "it holds no command to be sent".to_owned());
             };
             let row = OutboxRow { command: (**command).clone(), distribution: value.distribution_key };
             state.tables.outbox.insert(partition, value.sequence, row);
@@ -44,6 +44,6 @@ pub(super) fn apply_outbox(state: &mut State, intent: OutboxIntent, value: &Outb
             let row = InboxRow { incarnation: value.incarnation, sequence: value.sequence, awaits_oldest: false };
             state.tables.inbox_sequences.put(partition, row);
         }
-        OutboxIntent::Acknowledge => super::not_an_event(state, intent.name()),
+        OutboxIntent::Acknowledge => super::change::not_an_event(state, intent.name()),
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::{FormIntent, FormValue, Key, ResourceIntent, ResourceValue, Text};
 
-use super::{broken, not_an_event, versions};
+use super::change::{broken, not_an_event, versions};
 use crate::state::{FormRow, LatestVersion, ResourceRow, State};
 
 pub(super) fn apply_form(state: &mut State, intent: FormIntent, value: &FormValue) {

@@ -5,7 +5,7 @@
 
 use protocol::{GlobalListenerBatchIntent, GlobalListenerIntent, GlobalListenerValue, Key};
 
-use super::{broken, count_up, not_an_event, take_one};
+use super::change::{broken, count_up, not_an_event, take_one};
 use crate::state::{GlobalListenersRow, State};
 
 pub(super) fn apply(state: &mut State, intent: GlobalListenerIntent, value: &GlobalListenerValue) {

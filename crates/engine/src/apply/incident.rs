@@ -2,7 +2,8 @@
 
 use protocol::{IncidentIntent, IncidentValue, Key};
 
-use super::{broken, change_element, count_down, job, not_an_event, user_task};
+use super::change::{broken, change_element, count_down, not_an_event};
+use super::{job, user_task};
 use crate::state::{IncidentRow, JobState, Lifecycle, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: IncidentIntent, value: &IncidentValue) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::{JobAmount, JobBatchValue, JobIntent, JobKind, JobValue, Key, Text, Timestamp};
 
-use super::{broken, change_element, not_an_event};
+use super::change::{broken, change_element, not_an_event};
 use crate::state::{JobRow, JobState, NO_CATCH_EVENT_FOUND, State};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<JobValue>) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use protocol::{JobAmount, JobStreamIntent, JobStreamValue, StreamId, Text};
 
-use super::{broken, count_down, not_an_event};
+use super::change::{broken, count_down, not_an_event};
 use crate::state::{JobStreamRow, ServedStream, State};
 
 pub(super) fn apply(state: &mut State, intent: JobStreamIntent, value: &JobStreamValue) {

@@ -8,7 +8,8 @@ use protocol::{
     ProcessInstanceValue, ProcessMessageSubscriptionIntent, ProcessMessageSubscriptionValue, Text,
 };
 
-use super::{broken, change_element, count_down, count_up, message_buffer as buffer, not_an_event, take_one};
+use super::change::{broken, change_element, count_down, count_up, not_an_event, take_one};
+use super::message_buffer as buffer;
 use crate::state::{
     AwaitedCorrelation, MessageAddress, MessageRow, MessageStartEventSubscriptionRow, MessageSubscriptionRow,
     ProcessMessageSubscriptionRow, State, SubscriptionState, message_address,

@@ -12,7 +12,7 @@ const STEP: usize = 4;
 /// Notes that a message went to a process.
 pub(super) fn correlated(state: &mut State, message: Key, process_id: &Text) {
     let Some(row) = state.tables.messages.get(&message.raw()) else {
-        return super::broken(state, format!("message {message} is not there"));
+        return super::change::broken(state, format!("message {message} is not there"));
     };
     let process = process_at(&row, process_id.shared());
     state.tables.message_correlations.put((message.raw(), process.1.clone()), ());

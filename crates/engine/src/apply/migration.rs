@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use protocol::{BpmnElementType, Key, ProcessInstanceValue};
 
+use super::change::{broken, change_element, count_down, take_one};
 use super::process_instance::{process_of, take_tokens};
-use super::{broken, business_id, change_element, count_down, process, take_one};
+use super::{business_id, process};
 use crate::state::State;
 
 pub(super) fn element_migrated(state: &mut State, key: Key, value: &Arc<ProcessInstanceValue>) {

@@ -1,6 +1,6 @@
 //! Events of modifications.
 
-use super::change_element;
+use super::change::change_element;
 use protocol::{ProcessInstanceModificationIntent, ProcessInstanceModificationValue};
 
 use crate::state::State;
@@ -12,7 +12,7 @@ pub(super) fn apply(
     value: &ProcessInstanceModificationValue,
 ) {
     if intent != ProcessInstanceModificationIntent::Modified {
-        return super::not_an_event(state, intent.name());
+        return super::change::not_an_event(state, intent.name());
     }
     for scope in &value.ancestor_scope_keys {
         // A scope may have ended by what else was modified.

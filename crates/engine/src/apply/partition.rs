@@ -5,7 +5,7 @@ use protocol::{
     IncarnationValue, NodeIntent, NodeValue, SettingsIntent, SettingsValue,
 };
 
-use super::{broken, not_an_event};
+use super::change::{broken, not_an_event};
 use crate::state::{ClusterRow, FeatureLevel, State};
 
 pub(super) fn apply_feature_level(state: &mut State, intent: FeatureLevelIntent, value: FeatureLevelValue) {

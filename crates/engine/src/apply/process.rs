@@ -5,7 +5,7 @@ use protocol::{
     ResourceDeletionValue,
 };
 
-use super::{Name, broken, count_down, versions};
+use super::change::{Name, broken, count_down, versions};
 use crate::state::{DeletingProcess, LatestVersion, ProcessRow, State};
 
 fn name_of(metadata: &ProcessMetadata) -> Name {

@@ -2,7 +2,8 @@
 
 use protocol::{Key, MultiInstanceIntent, MultiInstanceValue, ProcessEventIntent, ProcessEventValue};
 
-use super::{broken, change_element, usage};
+use super::change::{broken, change_element};
+use super::usage;
 use crate::state::{EventGate, EventTriggerRow, State, Usage, item_bytes};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: ProcessEventIntent, value: &ProcessEventValue) {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bpmn::model::{Behavior, ExecutableProcess};
 use protocol::{BpmnElementType, BpmnEventType, Key, ProcessInstanceIntent, ProcessInstanceValue, Timestamp};
 
-use super::{broken, change_element, count_down, count_up, not_an_event, take_one, usage};
+use super::change::{broken, change_element, count_down, count_up, not_an_event, take_one};
+use super::usage;
 use crate::state::{ElementInstance, EventGate, Lifecycle, State, Usage, item_bytes, living_of};
 
 pub(super) fn apply(state: &mut State, key: Key, intent: ProcessInstanceIntent, value: &Arc<ProcessInstanceValue>) {

@@ -2,7 +2,7 @@
 
 use protocol::{PurgeIntent, PurgeValue};
 
-use super::not_an_event;
+use super::change::not_an_event;
 use crate::state::{Counters, InboxRow, State, Tables};
 
 /// Empties tables. Those of workers (`job_streams`, `job_streams_by_type`, `served_streams`), of nodes (`node_starts`) and of the

@@ -35,5 +35,5 @@ pub(super) fn process_ended(state: &mut State, key: Key) {
 
 fn forget_runtime_instructions(state: &mut State, process_instance: Key) {
     let forgotten = state.tables.runtime_instructions.remove_prefix(&process_instance.raw());
-    super::count_down(state, "runtime instructions", forgotten, |counters| &mut counters.runtime_instructions);
+    super::change::count_down(state, "runtime instructions", forgotten, |counters| &mut counters.runtime_instructions);
 }

@@ -2,7 +2,7 @@
 
 use protocol::{Key, SignalIntent, SignalSubscriptionIntent, SignalSubscriptionValue};
 
-use super::{broken, change_element, not_an_event};
+use super::change::{broken, change_element, not_an_event};
 use crate::state::{SignalSubscriptionRow, State};
 
 pub(super) fn apply(state: &mut State, intent: SignalIntent) {

@@ -15,23 +15,23 @@ pub(super) fn apply(state: &mut State, key: Key, intent: TimerIntent, value: &Ti
             state.tables.due_timers.insert((), due, ());
             state.counters.timers += 1;
             if waiting.is_some() && state.element_instance(waiting).is_none_or(|waiting| !waiting.has_subscriptions) {
-                super::change_element(state, owner, |instance| instance.has_subscriptions = true);
+                super::change::change_element(state, owner, |instance| instance.has_subscriptions = true);
             }
         }
         TimerIntent::Triggered | TimerIntent::Canceled => {
             if !state.tables.timers.contains(&key.raw()) {
-                return super::broken(state, format!("timer {key} is not there"));
+                return super::change::broken(state, format!("timer {key} is not there"));
             }
             state.tables.timers.delete(&key.raw());
             state.tables.timers_by_owner.delete(&(owner, key.raw()));
             state.tables.due_timers.remove(&(), &due);
-            super::count_down(state, "timers", 1, |counters| &mut counters.timers);
+            super::change::count_down(state, "timers", 1, |counters| &mut counters.timers);
         }
         TimerIntent::Migrated => {
             if !state.tables.timers.update(&key.raw(), |row| row.value = value.clone()) {
-                super::broken(state, format!("timer {key} is not there"));
+                super::change::broken(state, format!("timer {key} is not there"));
             }
         }
-        TimerIntent::Trigger | TimerIntent::Cancel => super::not_an_event(state, intent.name()),
+        TimerIntent::Trigger | TimerIntent::Cancel => super::change::not_an_event(state, intent.name()),
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn change(state: &mut State, process_instance: Key, change: impl FnOn
 #[inline]
 pub(super) fn change_tokens(state: &mut State, scope: i64, change: impl FnOnce(&mut u32)) {
     let mut counted = None;
-    super::change_element(state, scope, |scope| {
+    super::change::change_element(state, scope, |scope| {
         let before = scope.tokens;
         change(&mut scope.tokens);
         let (more, less) = (scope.tokens.saturating_sub(before), before.saturating_sub(scope.tokens));

@@ -2,7 +2,8 @@
 
 use protocol::{Key, Text, UserTaskIntent, UserTaskValue, VariableDocumentIntent, VariableDocumentValue};
 
-use super::{broken, change_element, global_listener, not_an_event};
+use super::change::{broken, change_element, not_an_event};
+use super::global_listener;
 use crate::state::{State, UserTaskRow, UserTaskState, UserTaskTransition, VariableUpdate};
 
 /// The states that a change has which listeners can run in.

@@ -22,7 +22,7 @@ pub(super) fn apply(state: &mut State, key: Key, intent: VariableIntent, value: 
                 *before = row;
             };
             if !state.tables.variables.update(&variable, change) {
-                return super::broken(state, format!("scope {scope} has no variable '{}'", value.name));
+                return super::change::broken(state, format!("scope {scope} has no variable '{}'", value.name));
             }
             let Some(instance) = state.element_instance(value.scope_key) else {
                 return state.note_changed_early_variable(value.scope_key, bytes_before, bytes);

@@ -20,16 +20,16 @@ pub(super) fn apply(state: &mut State, intent: WorkIntent, value: &WorkValue) {
         }
         WorkIntent::Dequeued => {
             if !state.tables.work.contains(&value.sequence) {
-                return super::broken(state, format!("work {} is not in the queue", value.sequence));
+                return super::change::broken(state, format!("work {} is not in the queue", value.sequence));
             }
             state.tables.work.delete(&value.sequence);
             state.owners_of_work.dequeued(value.sequence);
-            super::count_down(state, "work", 1, |counters| &mut counters.work_entries);
+            super::change::count_down(state, "work", 1, |counters| &mut counters.work_entries);
         }
         WorkIntent::Abandoned => {
             value.commands.iter().for_each(|command| abandoned(state, &command.payload, command.key))
         }
-        WorkIntent::Continue => super::not_an_event(state, intent.name()),
+        WorkIntent::Continue => super::change::not_an_event(state, intent.name()),
     }
 }
 

@@ -3,7 +3,8 @@
 use protocol::{BpmnEventType, CompensationSubscriptionIntent, Key};
 
 use super::{emit, first_in_scope, row, throw};
-use crate::element::{Step, Token};
+use crate::execution::step::Step;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 
 /// What it undid is undone, and so is what contains that when nothing else is left in there. The event that threw completes

@@ -3,8 +3,8 @@
 use protocol::{BpmnElementType, CompensationSubscriptionIntent, CompensationSubscriptionValue, Key};
 
 use super::{SUBSCRIPTIONS_AT_ONCE_MAX, emit, first_in_scope, row};
-use crate::element::Token;
 use crate::execution::Execution;
+use crate::execution::token::Token;
 use crate::state::{ElementInstance, Lifecycle};
 
 /// An activity completes: it may be undone if it has a handler, or contains what has one.

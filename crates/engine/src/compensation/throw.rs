@@ -9,7 +9,8 @@ use protocol::{
 };
 
 use super::{SUBSCRIPTIONS_AT_ONCE_MAX, emit, row};
-use crate::element::{Step, Token, value_of};
+use crate::execution::step::Step;
+use crate::execution::token::{Token, value_of};
 use crate::execution::{Execution, Failure, Outcome};
 use crate::state::{Lifecycle, State};
 

@@ -15,7 +15,7 @@ use protocol::{
 };
 
 use super::subscription;
-use crate::element::Step;
+use crate::execution::step::Step;
 use crate::execution::{Execution, Outcome};
 use crate::state::{ANY_VARIABLE, State};
 use crate::variable::expression;

@@ -7,9 +7,9 @@ use protocol::{
 };
 
 use super::change;
-use crate::element::Token;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::state::State;
 
 /// Checks that the process instance may wait for so many more conditions.

@@ -3,8 +3,8 @@
 use protocol::{ConditionalSubscriptionIntent, ConditionalSubscriptionValue, Key, Rejection, Text};
 
 use super::subscription;
-use crate::element::Token;
 use crate::event;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 
 pub(crate) fn trigger(execution: &mut Execution<'_>, key: Key, value: &ConditionalSubscriptionValue) -> Outcome {

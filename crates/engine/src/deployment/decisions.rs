@@ -8,7 +8,8 @@ use protocol::{
     DeploymentValue, Key, Payload, Rejection, Text,
 };
 
-use super::{Resources, checksum};
+use super::Resources;
+use crate::deployment::checksum::checksum;
 use crate::execution::Execution;
 use crate::name::{start_of, too_long};
 use crate::state::LatestVersion;

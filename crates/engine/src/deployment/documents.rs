@@ -9,7 +9,8 @@ use protocol::{
     ResourceMetadata, ResourceValue, Text,
 };
 
-use super::{Resources, checksum};
+use super::Resources;
+use crate::deployment::checksum::checksum;
 use crate::execution::Execution;
 use crate::name::{start_of, too_long};
 use crate::state::LatestVersion;

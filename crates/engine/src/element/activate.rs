@@ -1,25 +1,29 @@
 //! An element begins: ACTIVATING, what it needs, ACTIVATED.
 
+use super::stop::Stop;
+use crate::execution::token::activated;
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, FlowIndex};
 use protocol::{BpmnElementType, ErrorType, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue};
 
 use super::{
-    Step, Token, ad_hoc_sub_process, begin, business_rule_task, call_activity, complete, exclusive_gateway,
-    inclusive_gateway, is_open_for, job_worker_task, multi_instance, runtime_instruction, script_task, throw_event,
-    user_task,
+    ad_hoc_sub_process, business_rule_task, call_activity, complete, exclusive_gateway, inclusive_gateway,
+    job_worker_task, multi_instance, runtime_instruction, script_task, throw_event, user_task,
 };
 use crate::compensation;
 use crate::event;
+use crate::execution::problem::Problem;
+use crate::execution::step::Step;
+use crate::execution::token::{Token, begin};
 use crate::execution::{Execution, Failure, Outcome};
-use crate::incident::Problem;
 use crate::listener;
 use crate::state::Lifecycle;
+use crate::state::life::is_open_for;
 use crate::usage;
 use crate::variable::mapping;
 
-pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: Arc<ProcessInstanceValue>) -> Outcome {
+pub(crate) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: Arc<ProcessInstanceValue>) -> Outcome {
     let Some(key) = enter(execution, key, value)? else { return Ok(()) };
     if let Err(problem) = usage::check_begun(execution) {
         return stop(execution, key, problem);
@@ -28,7 +32,7 @@ pub(super) fn activate(execution: &mut Execution<'_>, key: Option<Key>, value: A
 }
 
 /// The activation continues in another command than it began, or after an incident.
-pub(super) fn resume(execution: &mut Execution<'_>, key: Key) -> Outcome {
+pub(crate) fn resume(execution: &mut Execution<'_>, key: Key) -> Outcome {
     let Some(instance) = execution.state.element_instance(key) else { return Ok(()) };
     let process_instance = instance.value.process_instance_key;
     if instance.lifecycle == Lifecycle::Activating
@@ -47,7 +51,7 @@ fn stop(execution: &mut Execution<'_>, key: Key, problem: Problem) -> Outcome {
 }
 
 /// ACTIVATING, if the element is to begin. The rest follows with [`continue_activation`].
-pub(super) fn enter(
+pub(crate) fn enter(
     execution: &mut Execution<'_>,
     key: Option<Key>,
     value: Arc<ProcessInstanceValue>,
@@ -124,7 +128,7 @@ fn has_all_tokens(
 }
 
 /// Everything after ACTIVATING; again from here when an incident on the way was resolved.
-pub(super) fn continue_activation(execution: &mut Execution<'_>, key: Key) -> Outcome {
+pub(crate) fn continue_activation(execution: &mut Execution<'_>, key: Key) -> Outcome {
     let Some(token) = Token::find(execution, key)? else { return Ok(()) };
     // A listener for its begin is at work.
     if token.instance.lifecycle != Lifecycle::Activating || token.instance.job.is_some() {
@@ -160,26 +164,6 @@ fn prepare(execution: &mut Execution<'_>, token: &Token) -> Result<(), Problem> 
         ad_hoc_sub_process::set_first_variables(execution, token, ad_hoc)?;
     }
     mapping::apply_inputs(execution, token)
-}
-
-/// Why the work of an element could not begin.
-pub(super) enum Stop {
-    /// Something that a person has to put right.
-    Problem(Problem),
-    /// A broken invariant.
-    Failure(Failure),
-}
-
-impl From<Problem> for Stop {
-    fn from(problem: Problem) -> Self {
-        Stop::Problem(problem)
-    }
-}
-
-impl From<Failure> for Stop {
-    fn from(failure: Failure) -> Self {
-        Stop::Failure(failure)
-    }
 }
 
 fn begin_work(execution: &mut Execution<'_>, token: &Token) -> Result<(), Stop> {
@@ -267,10 +251,6 @@ fn begin_container(
     let start = none_start_event.ok_or_else(|| no_start(token))?;
     begin(execution, &token.process, start, token.key, token.value());
     Ok(())
-}
-
-pub(super) fn activated(execution: &mut Execution<'_>, token: &Token) {
-    token.transition(execution, ProcessInstanceIntent::ElementActivated);
 }
 
 /// The whole rest of the life of an element that neither waits nor maps variables, and on along the chosen flows.

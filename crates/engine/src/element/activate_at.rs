@@ -7,8 +7,10 @@ use std::sync::Arc;
 use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, PROCESS};
 use protocol::{BpmnElementType, Command, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue, Rejection, Text};
 
-use super::{Step, Token, activate, value_of};
+use super::activate;
 use crate::event;
+use crate::execution::step::Step;
+use crate::execution::token::{Token, value_of};
 use crate::execution::{Execution, Failure, Outcome};
 use crate::state::{ElementInstance, Lifecycle, State};
 use crate::variable::document::{self, Entry};

@@ -2,6 +2,7 @@
 //!
 //! Each element that begins has an inner instance around it, in which the path behind it runs to its end.
 
+use super::interrupt;
 use std::sync::Arc;
 
 use bpmn::model::{AdHocSubProcess, Behavior, ElementIndex};
@@ -10,12 +11,15 @@ use protocol::{
     ErrorType, JobKind, JobResult, JobValue, Key, Payload, ProcessInstanceIntent, Rejection, Text, WorkValue,
 };
 
-use super::activate::{Stop, activated};
 use super::output_collection::{self, Place};
-use super::{Step, Token, complete, job_worker_task, multi_instance, terminate, value_of};
+use super::{complete, job_worker_task, multi_instance, terminate};
+use crate::element::stop::Stop;
 use crate::event;
+use crate::execution::problem::Problem;
+use crate::execution::step::Step;
+use crate::execution::token::activated;
+use crate::execution::token::{Token, value_of};
 use crate::execution::{Execution, Outcome};
-use crate::incident::Problem;
 use crate::job::delivery;
 use crate::state::Lifecycle;
 use crate::usage;
@@ -221,7 +225,7 @@ fn begin_later(execution: &mut Execution<'_>, ad_hoc: Key, mut rest: Vec<AdHocSu
 }
 
 /// The rest of a long list.
-pub(super) fn continue_elements(
+pub(crate) fn continue_elements(
     execution: &mut Execution<'_>,
     key: Key,
     value: AdHocSubProcessInstructionValue,
@@ -258,7 +262,7 @@ fn begin_inner_instance(
 
 /// The inner instances that are there end, in slices when they are many; those that begin later do not.
 pub(crate) fn terminate_inner_instances(execution: &mut Execution<'_>, ad_hoc: Key) {
-    terminate::interrupt_present_children(execution, ad_hoc);
+    interrupt::interrupt_present_children(execution, ad_hoc);
 }
 
 /// The worker of an ad-hoc sub-process has chosen. Refuses before anything changes.
@@ -345,7 +349,7 @@ pub(super) fn inner_completed(execution: &mut Execution<'_>, inner: &Token, is_f
     if is_last && (is_at_end || ad_hoc.completion_condition.is_none()) {
         execution.steps.push_back(Step::Complete { key });
     } else if is_at_end && ad_hoc.cancel_remaining_instances {
-        terminate::interrupt_children(execution, key);
+        interrupt::interrupt_children(execution, key);
     }
     Ok(())
 }

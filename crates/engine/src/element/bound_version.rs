@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bpmn::model::Binding;
 use protocol::Key;
 
-use super::Token;
 use crate::execution::Execution;
+use crate::execution::token::Token;
 use crate::state::{LatestVersion, Tables};
 
 /// Keys by tenant, id and version tag.

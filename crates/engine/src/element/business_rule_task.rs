@@ -5,12 +5,12 @@ use std::sync::Arc;
 use bpmn::model::{Binding, CalledDecision};
 use protocol::{DecisionEvaluationValue, DecisionValue, ErrorType};
 
-use super::Token;
 use super::bound_version::{Versions, deployment_of};
 use crate::decision_evaluation;
 use crate::event;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::name::too_long;
 use crate::variable::{document, expression};
 

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use bpmn::model::{Binding, CalledElement};
 use protocol::{ErrorType, ProcessInstanceValue, ProcessMetadata};
 
-use super::activate::{Stop, activated};
 use super::bound_version::{Versions, deployment_of};
-use super::{Step, Token};
+use crate::element::stop::Stop;
 use crate::event;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::step::Step;
+use crate::execution::token::Token;
+use crate::execution::token::activated;
 use crate::name::too_long;
 use crate::process_instance;
 use crate::state::variable_bytes;

@@ -9,20 +9,23 @@ use protocol::{
 };
 
 use super::{
-    Step, Token, ad_hoc_sub_process, arrive, begin, call_activity, inclusive_gateway, is_open_for, multi_instance,
-    output_collection, runtime_instruction,
+    ad_hoc_sub_process, call_activity, inclusive_gateway, multi_instance, output_collection, runtime_instruction,
 };
 use crate::compensation;
 use crate::event;
+use crate::execution::problem::Problem;
+use crate::execution::step::Step;
+use crate::execution::token::{Token, arrive, begin};
 use crate::execution::{Execution, Outcome};
-use crate::incident::{self, Problem};
+use crate::incident;
 use crate::listener;
 use crate::message;
 use crate::state::Lifecycle;
+use crate::state::life::is_open_for;
 use crate::usage;
 use crate::variable::{document, mapping};
 
-pub(super) fn complete(execution: &mut Execution<'_>, key: Key) -> Outcome {
+pub(crate) fn complete(execution: &mut Execution<'_>, key: Key) -> Outcome {
     let Some(token) = Token::find(execution, key)? else { return Ok(()) };
     if !is_expected(execution, &token) {
         return Ok(());
@@ -139,7 +142,7 @@ fn leave(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> 
 }
 
 /// Tokens may not multiply without end.
-pub(super) fn check_fork(execution: &Execution<'_>, token: &Token, flows: &[FlowIndex]) -> Result<(), Problem> {
+pub(crate) fn check_fork(execution: &Execution<'_>, token: &Token, flows: &[FlowIndex]) -> Result<(), Problem> {
     if flows.len() < 2 {
         return Ok(());
     }
@@ -219,7 +222,7 @@ fn process_completed(execution: &mut Execution<'_>, token: &Token) {
 
 /// Takes the given flows out of a completed element, last in the document first as on the reference engine; without any,
 /// the path ends here and perhaps its scope with it.
-pub(super) fn take_flows(execution: &mut Execution<'_>, token: &Token, flows: &[FlowIndex]) {
+pub(crate) fn take_flows(execution: &mut Execution<'_>, token: &Token, flows: &[FlowIndex]) {
     let scope = token.value().flow_scope_key;
     for flow in flows.iter().rev() {
         let flow = token.process.flow(*flow);

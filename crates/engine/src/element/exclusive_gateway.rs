@@ -3,9 +3,9 @@
 use bpmn::model::FlowIndex;
 use protocol::ErrorType;
 
-use super::Token;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::variable::expression;
 
 /// The last flow in document order whose condition holds, as on the reference engine, else the default flow. `None` when

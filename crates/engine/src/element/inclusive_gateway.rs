@@ -1,14 +1,15 @@
 //! Inclusive gateway: which flows are taken, and when a joining one begins.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use crate::execution::waiting_joins::Awaited;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, ElementIndex, ExecutableProcess, FlowIndex};
 use protocol::{ErrorType, Key, ProcessInstanceValue};
 
-use super::{Token, arrive};
+use crate::execution::problem::Problem;
+use crate::execution::token::{Token, arrive};
 use crate::execution::{Execution, Outcome};
-use crate::incident::Problem;
 use crate::state::State;
 use crate::variable::expression;
 
@@ -39,33 +40,6 @@ pub(super) fn choose_flows(
         ));
     }
     Ok(chosen)
-}
-
-/// What keeps joining gateways waiting, as far as the current command knows, by flow scope and gateway. To look through
-/// the whole scope whenever a token arrives would take the square of the number of branches.
-#[derive(Debug, Default)]
-pub(crate) struct WaitingJoins(BTreeMap<(Key, ElementIndex), Awaited>);
-
-/// Children of a scope are looked at in the order of their keys, and each is passed once: what cannot lead to a gateway
-/// by a flow without a token never will, because tokens that wait there stay until the gateway begins.
-#[derive(Clone, Copy, Debug)]
-struct Awaited {
-    /// The last child that leads nowhere, and all before it.
-    passed: Key,
-    /// The child after it that leads to the gateway, and the flow by which it arrives there.
-    by: Option<(Key, FlowIndex)>,
-}
-
-impl WaitingJoins {
-    /// The gateway begins, and takes tokens away.
-    pub fn begins(&mut self, scope: Key, gateway: ElementIndex) {
-        self.0.remove(&(scope, gateway));
-    }
-
-    /// Something began under a key that was made before.
-    pub fn forget(&mut self) {
-        self.0.clear();
-    }
 }
 
 /// Whether a joining gateway begins: a token has arrived, and nothing active in the scope can send another one.

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use bpmn::model::JobDefinition;
 use protocol::{ErrorType, JobIntent, JobKind, JobValue, Payload, Text};
 
-use super::{Token, linked_resources};
+use super::linked_resources;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::job::delivery::JobQueue;
 use crate::name::key_bytes;
 use crate::variable::expression;

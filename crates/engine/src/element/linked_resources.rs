@@ -5,10 +5,10 @@ use bpmn::model::{Binding, LinkedResource};
 use feel::json;
 use protocol::{ErrorType, Key, Text};
 
-use super::Token;
 use super::bound_version::{Versions, deployment_of};
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 
 /// The headers of a job with the resources that it links, as they are now.
 pub(super) fn add(

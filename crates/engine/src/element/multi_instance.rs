@@ -8,12 +8,14 @@ use bpmn::model::{Behavior, MultiInstance};
 use feel::Expression;
 use protocol::{ErrorType, Key, MultiInstanceIntent, MultiInstanceValue, Payload, ProcessInstanceValue, Text};
 
-use super::activate::{Stop, activated};
 use super::output_collection::{self, Place};
-use super::{Step, Token, value_of};
+use crate::element::stop::Stop;
 use crate::event;
+use crate::execution::problem::Problem;
+use crate::execution::step::Step;
+use crate::execution::token::activated;
+use crate::execution::token::{Token, value_of};
 use crate::execution::{Execution, Outcome};
-use crate::incident::Problem;
 use crate::state::{ElementInstance, Lifecycle, item_bytes};
 use crate::usage;
 use crate::variable::document::{self, Entry, Reach};
@@ -40,7 +42,7 @@ fn body_of(token: &Token) -> Option<&MultiInstance> {
 }
 
 /// The items are evaluated, and the first inner instance begins, or all.
-pub(super) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) -> Result<(), Stop> {
+pub(crate) fn begin(execution: &mut Execution<'_>, token: &Token, body: &MultiInstance) -> Result<(), Stop> {
     let items = expression::list(execution, token.key, &body.input_collection)?;
     let count = items.len();
     check_items(execution, token, &items)?;
@@ -91,7 +93,7 @@ fn begin_inner_instance(execution: &mut Execution<'_>, token: &Token, body: &Mul
 
 /// The next inner instance of a parallel body begins, and after it the others, one step each, so that a long list does not
 /// hold the partition.
-pub(super) fn activate_inner_instances(execution: &mut Execution<'_>, key: Key) -> Outcome {
+pub(crate) fn activate_inner_instances(execution: &mut Execution<'_>, key: Key) -> Outcome {
     let Some(token) = Token::find(execution, key)? else { return Ok(()) };
     let Behavior::MultiInstanceBody(body) = &token.element().behavior else { return Ok(()) };
     if token.instance.lifecycle != Lifecycle::Activated {
@@ -108,7 +110,7 @@ pub(super) fn activate_inner_instances(execution: &mut Execution<'_>, key: Key) 
 }
 
 /// The item and the loop counter as variables of an inner instance.
-pub(super) fn set_loop_variables(execution: &mut Execution<'_>, token: &Token) -> Result<(), Problem> {
+pub(crate) fn set_loop_variables(execution: &mut Execution<'_>, token: &Token) -> Result<(), Problem> {
     let Some(body) = body_of(token) else { return Ok(()) };
     let counter = token.instance.loop_counter;
     let scope = token.value().flow_scope_key;
@@ -138,7 +140,7 @@ pub(super) fn set_loop_variables(execution: &mut Execution<'_>, token: &Token) -
 }
 
 /// The name, when an expression is nothing but a variable.
-pub(super) fn variable_name(expression: &Expression) -> Option<&Arc<str>> {
+pub(crate) fn variable_name(expression: &Expression) -> Option<&Arc<str>> {
     match expression.variables() {
         [name] if expression.text().trim() == &**name => Some(name),
         _ => None,
@@ -146,7 +148,7 @@ pub(super) fn variable_name(expression: &Expression) -> Option<&Arc<str>> {
 }
 
 /// The result of an inner instance goes into the output collection. Returns whether the completion condition holds.
-pub(super) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
+pub(crate) fn inner_completing(execution: &mut Execution<'_>, token: &Token) -> Result<bool, Problem> {
     let Some(body) = body_of(token) else { return Ok(false) };
     let scope = token.value().flow_scope_key;
     let Some(holder) = execution.state.element_instance(scope) else { return Ok(false) };
@@ -179,7 +181,7 @@ fn counts(body: &ElementInstance) -> OwnEntries<Text> {
 }
 
 /// After COMPLETED of an inner instance: the next one begins, or the body completes.
-pub(super) fn inner_completed(execution: &mut Execution<'_>, inner: &Token, ends_loop: bool) -> Outcome {
+pub(crate) fn inner_completed(execution: &mut Execution<'_>, inner: &Token, ends_loop: bool) -> Outcome {
     let Some(token) = Token::find(execution, inner.value().flow_scope_key)? else { return Ok(()) };
     let Behavior::MultiInstanceBody(body) = &token.element().behavior else { return Ok(()) };
     let instance = &token.instance;
@@ -197,6 +199,6 @@ pub(super) fn inner_completed(execution: &mut Execution<'_>, inner: &Token, ends
 
 /// The last living inner instance was terminated although the body continues: by a completion condition or a
 /// modification.
-pub(super) fn inner_terminated(execution: &mut Execution<'_>, token: &Token) {
+pub(crate) fn inner_terminated(execution: &mut Execution<'_>, token: &Token) {
     execution.steps.push_back(Step::Complete { key: token.key });
 }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use feel::{EvaluationError, Expression, Value, VariableText};
 use protocol::{ErrorType, Key, MultiInstanceIntent, MultiInstanceValue, Payload, Text};
 
-use super::Token;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::state::ElementInstance;
 use crate::usage;
 use crate::variable::document::{self, Entry, Reach};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use protocol::{Key, Payload, RuntimeInstructionIntent, RuntimeInstructionValue};
 
-use super::Step;
 use crate::execution::Execution;
+use crate::execution::step::Step;
 use crate::state::{ElementInstance, Lifecycle};
 
 /// Carries out the instruction for what happens after an element, which has just ended. Returns whether it ends the

@@ -2,10 +2,10 @@
 
 use bpmn::model::Script;
 
-use super::Token;
 use crate::event;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::variable::{document, expression};
 
 /// Evaluates the script. Its result waits with the task until that completes, so that a problem of the output mappings does

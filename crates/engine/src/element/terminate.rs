@@ -1,15 +1,16 @@
 //! An element is to end early: TERMINATING, its job, incident, subscriptions and children with it, TERMINATED.
 
+use super::interrupt::{can_begin, children_after};
 use std::sync::Arc;
 
 use bpmn::model::Behavior;
 use protocol::{BpmnElementType, JobIntent, Key, Payload, ProcessInstanceIntent};
 
-use super::{
-    INTERRUPTED_CHILDREN_AT_ONCE_MAX, Step, Token, complete, inclusive_gateway, multi_instance, runtime_instruction,
-};
+use super::{complete, inclusive_gateway, multi_instance, runtime_instruction};
 use crate::compensation;
 use crate::event;
+use crate::execution::step::Step;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 use crate::incident;
 use crate::message;
@@ -37,17 +38,11 @@ impl Ending {
     }
 }
 
-pub(super) fn terminate(execution: &mut Execution<'_>, key: Key) -> Outcome {
+pub(crate) fn terminate(execution: &mut Execution<'_>, key: Key) -> Outcome {
     match execution.state.element_instance(key) {
         Some(instance) if can_begin(execution, &instance) => begin(execution, key, instance),
         _ => Ok(()),
     }
-}
-
-/// What is already ending is not told again, except in a banned instance: there the first command may have been lost in
-/// the failure.
-fn can_begin(execution: &Execution<'_>, instance: &ElementInstance) -> bool {
-    instance.lifecycle != Lifecycle::Terminating || execution.state.is_banned(instance.value.process_instance_key)
 }
 
 /// From TERMINATING on; the cancellation of an instance starts here with the process itself.
@@ -92,7 +87,7 @@ pub(crate) fn finish_termination(execution: &mut Execution<'_>, key: Key) -> Out
 }
 
 /// The next child of a scope is to end, and after it the others, one step each.
-pub(super) fn terminate_children(execution: &mut Execution<'_>, scope: Key, after: Key, up_to: Option<Key>) -> Outcome {
+pub(crate) fn terminate_children(execution: &mut Execution<'_>, scope: Key, after: Key, up_to: Option<Key>) -> Outcome {
     if compensation::delete_of_ending(execution, scope) {
         execution.steps.push_back(Step::TerminateChildren { scope, after, up_to });
         return Ok(());
@@ -118,42 +113,6 @@ fn finish_left(execution: &mut Execution<'_>, scope: Key) -> Outcome {
         }
         _ => Ok(()),
     }
-}
-
-/// The children of a scope end because an event interrupts it: all at once, as on the reference engine, unless they are
-/// many.
-pub(crate) fn interrupt_children(execution: &mut Execution<'_>, scope: Key) {
-    interrupt(execution, scope, None);
-}
-
-/// The children of a scope end that are there now, in the same way. What begins while they end goes on.
-pub(super) fn interrupt_present_children(execution: &mut Execution<'_>, scope: Key) {
-    let last = Key::new(execution.state.partition, execution.state.counters.key);
-    interrupt(execution, scope, Some(last));
-}
-
-fn interrupt(execution: &mut Execution<'_>, scope: Key, up_to: Option<Key>) {
-    let at_once = execution.at_once(INTERRUPTED_CHILDREN_AT_ONCE_MAX);
-    let children = children_after(execution, scope, Key::NONE, up_to, at_once);
-    execution.steps.extend(children.iter().map(|child| Step::Terminate { key: *child }));
-    if let Some(last) = children.last()
-        && children.len() == at_once
-    {
-        execution.steps.push_back(Step::TerminateChildren { scope, after: *last, up_to });
-    }
-}
-
-fn children_after(execution: &Execution<'_>, scope: Key, after: Key, up_to: Option<Key>, count_max: usize) -> Vec<Key> {
-    let end = up_to.map_or(i64::MAX, |last| last.raw().saturating_add(1));
-    let begin = after.raw().saturating_add(1).max(0);
-    if begin >= end {
-        return Vec::new();
-    }
-    let children = execution.state.tables.children.range((scope.raw(), begin)..(scope.raw(), end));
-    let children = children.map(|((_, child), _)| Key::from_raw(child));
-    let can_end =
-        |child: &Key| execution.state.element_instance(*child).is_some_and(|child| can_begin(execution, &child));
-    children.filter(can_end).take(count_max).collect()
 }
 
 /// TERMINATED, and so on outwards as long as the enclosing instance was only waiting for this. A loop, because calls can be nested
@@ -257,7 +216,7 @@ fn resolves_after_end(ending: &Ending) -> bool {
     )
 }
 
-pub(super) fn resolve_incident(execution: &mut Execution<'_>, instance: &ElementInstance) {
+pub(crate) fn resolve_incident(execution: &mut Execution<'_>, instance: &ElementInstance) {
     if instance.incident.is_some() {
         incident::resolve(execution, instance.incident);
     }

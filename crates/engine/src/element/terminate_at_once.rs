@@ -5,9 +5,11 @@ use std::collections::BTreeSet;
 
 use protocol::{BpmnElementType, Key, ProcessInstanceIntent, Rejection};
 
-use super::{Step, Token, inclusive_gateway, terminate};
+use super::{inclusive_gateway, terminate};
 use crate::compensation;
 use crate::event;
+use crate::execution::step::Step;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 use crate::message;
 use crate::state::Lifecycle;

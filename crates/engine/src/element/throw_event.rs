@@ -3,11 +3,13 @@
 use bpmn::model::StaticOrExpression;
 use protocol::{ErrorType, EscalationIntent, EscalationValue, Payload, Text};
 
-use super::activate::{Stop, activated};
-use super::{Step, Token};
+use crate::element::stop::Stop;
 use crate::event::{self, catch};
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::step::Step;
+use crate::execution::token::Token;
+use crate::execution::token::activated;
 use crate::name::key_bytes;
 use crate::signal;
 use crate::variable::expression;

@@ -7,13 +7,14 @@ use bpmn::timer;
 use feel::{Value, json};
 use protocol::{ErrorType, JobValue, Key, Text, UserTaskValue};
 
-use super::Token;
-use super::activate::{Stop, activated};
 use super::bound_version::{Versions, deployment_of};
 use super::job_worker_task::{create_job, job_of};
+use crate::element::stop::Stop;
 use crate::event;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
+use crate::execution::token::activated;
 use crate::user_task::{PRIORITY_MAX, check_size, create};
 use crate::variable::expression;
 

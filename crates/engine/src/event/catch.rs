@@ -6,10 +6,10 @@ use std::sync::Arc;
 use bpmn::model::{CatchEvent, ElementIndex, Trigger};
 use protocol::{ErrorType, Key};
 
-use super::events_of;
-use crate::element::Token;
+use crate::event::events::events_of;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
-use crate::incident::Problem;
 use crate::state::Lifecycle;
 
 /// The event that catches, and the element instance it belongs to.

@@ -3,11 +3,11 @@
 use bpmn::model::{ElementIndex, MessageDefinition, Trigger};
 use protocol::{Key, Text};
 
-use super::events_of;
 use crate::conditional::subscription as conditional_subscription;
-use crate::element::Token;
+use crate::event::events::events_of;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::message::subscription::{self as message_subscription, Correlation};
 use crate::signal::subscription as signal_subscription;
 use crate::timer::subscription::{self as timer_subscription, FirstTurn};

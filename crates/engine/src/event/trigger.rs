@@ -9,8 +9,11 @@ use protocol::{
 };
 
 use super::unsubscribe_event_sub_processes;
-use crate::element::{Step, Token, interrupt_children, is_open_for, value_of};
+use crate::element::interrupt::interrupt_children;
 use crate::execution::Execution;
+use crate::execution::step::Step;
+use crate::execution::token::{Token, value_of};
+use crate::state::life::is_open_for;
 use crate::state::{ElementInstance, EventGate, EventTriggerRow, Lifecycle, State};
 use crate::variable::document;
 

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use protocol::{JobIntent, JobKind, JobValue, Key, Payload, Rejection};
 
-use crate::element::{Step, ad_hoc_sub_process};
+use crate::element::ad_hoc_sub_process;
+use crate::execution::step::Step;
 use crate::execution::{Execution, Outcome};
 use crate::listener;
 use crate::user_task;

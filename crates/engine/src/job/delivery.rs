@@ -12,7 +12,8 @@ use protocol::{
 };
 
 use crate::execution::Execution;
-use crate::incident::{self, Problem};
+use crate::execution::problem::Problem;
+use crate::incident;
 use crate::state::State;
 use crate::user_task::listener;
 use crate::variable::document;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use protocol::{ErrorType, JobIntent, JobKind, JobValue, Key, Payload, Rejection};
 
+use crate::execution::problem::Problem;
 use crate::execution::{Execution, Outcome};
-use crate::incident::{self, Problem};
+use crate::incident;
 use crate::job::delivery;
 use crate::variable::document::{self, Reach};
 

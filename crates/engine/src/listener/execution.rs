@@ -4,9 +4,10 @@ use bpmn::model::Listener;
 use protocol::{JobKind, JobValue, Key, Rejection};
 
 use super::{create, evaluate};
-use crate::element::{Step, Token};
+use crate::execution::problem::Problem;
+use crate::execution::step::Step;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
-use crate::incident::Problem;
 use crate::state::Lifecycle;
 use crate::variable::document::{self, Entry, Reach};
 

@@ -8,8 +8,8 @@ use protocol::{
 };
 
 use super::send_to_message;
-use crate::element::Token;
 use crate::event;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 use crate::state::{ProcessMessageSubscriptionRow, SubscriptionState};
 

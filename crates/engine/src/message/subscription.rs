@@ -10,9 +10,9 @@ use protocol::{
 
 use super::send_to_message;
 use crate::distribution;
-use crate::element::Token;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::name::too_long;
 use crate::routing;
 use crate::state::SubscriptionState;

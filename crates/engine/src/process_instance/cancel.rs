@@ -1,5 +1,6 @@
 //! PROCESS_INSTANCE CANCEL.
 
+use crate::state::life::is_end_waited_for;
 use protocol::{Key, Payload, ProcessInstanceIntent, Rejection};
 
 use crate::element;
@@ -44,7 +45,7 @@ fn can_begin_again(execution: &Execution<'_>, key: Key) -> bool {
 
 /// Whether what called an instance waits for its end, which was lost. The caller cannot be cancelled a second time.
 fn is_stuck(execution: &Execution<'_>, key: Key) -> bool {
-    element::is_end_waited_for(&execution.state, key) && can_begin_again(execution, key)
+    is_end_waited_for(&execution.state, key) && can_begin_again(execution, key)
 }
 
 /// The instance that no other one created.

@@ -9,7 +9,8 @@ use protocol::{
 };
 
 use super::target;
-use crate::element::{ActivateInstruction, Activations, Step};
+use crate::element::{ActivateInstruction, Activations};
+use crate::execution::step::Step;
 use crate::execution::{Execution, Outcome};
 use crate::variable::document;
 

@@ -15,7 +15,8 @@ use protocol::{
 };
 
 use crate::compensation;
-use crate::element::{Token, look_again_at_joins};
+use crate::element::look_again_at_joins;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 
 /// What goes where.

@@ -14,7 +14,8 @@ use protocol::{
 };
 
 use self::instructions::Instructions;
-use crate::element::{ActivateInstruction, Activations, ScopeVariables, Terminations, Token};
+use crate::element::{ActivateInstruction, Activations, ScopeVariables, Terminations};
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 use crate::state::Lifecycle;
 use crate::variable::document;

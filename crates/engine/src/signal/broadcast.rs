@@ -8,10 +8,10 @@ use protocol::{Command, ErrorType, Key, Payload, Rejection, SignalIntent, Signal
 
 use super::{start_event, subscription};
 use crate::distribution;
-use crate::element::Token;
 use crate::event;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
-use crate::incident::Problem;
 use crate::name::key_bytes;
 use crate::routing;
 use crate::variable::document;

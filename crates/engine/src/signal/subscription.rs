@@ -3,9 +3,9 @@
 use bpmn::model::{ElementIndex, StaticOrExpression};
 use protocol::{ErrorType, Key, Payload, SignalSubscriptionIntent, SignalSubscriptionValue, Text};
 
-use crate::element::Token;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 use crate::name::key_bytes;
 use crate::state::State;
 use crate::variable::expression;

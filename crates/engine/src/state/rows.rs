@@ -601,11 +601,11 @@ state::cbor_values!(
     VariableRow => |row| row.value.len(),
     JobRow => |row| 300 + row.value.variables.len(),
     UserTaskRow => |row| {
-        let transition = row.transition.as_ref().map_or(0, |transition| crate::user_task::bytes_of(&transition.value));
+        let transition = row.transition.as_ref().map_or(0, |transition| crate::payload_bytes::user_task_bytes(&transition.value));
         let variables = row.variable_update.as_ref().map_or(0, |update| update.value.variables.len());
-        300 + crate::user_task::bytes_of(&row.value) + transition + variables
+        300 + crate::payload_bytes::user_task_bytes(&row.value) + transition + variables
     },
-    GlobalListenersRow => |row| row.listeners.iter().map(crate::global_listener::bytes_of).sum(),
+    GlobalListenersRow => |row| row.listeners.iter().map(crate::payload_bytes::listener_bytes).sum(),
     IncidentRow => |row| row.value.error_message.len(),
     ProcessRow => |row| row.resource.len(),
     DecisionRequirementsRow => |row| row.resource.len(),

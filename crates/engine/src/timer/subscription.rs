@@ -3,9 +3,9 @@
 use bpmn::model::{ElementIndex, TimerDefinition};
 use protocol::{ErrorType, Key, Payload, TimerIntent, TimerValue, Timestamp};
 
-use crate::element::Token;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 
 /// The first turn of a timer, whose definition is evaluated, so that opening it cannot fail.
 pub(crate) struct FirstTurn {

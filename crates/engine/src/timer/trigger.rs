@@ -4,8 +4,8 @@ use bpmn::model::{ElementIndex, ExecutableProcess, Trigger};
 use protocol::{BpmnElementType, Key, Payload, ProcessInstanceValue, Rejection, Text, TimerIntent, TimerValue};
 
 use super::subscription;
-use crate::element::Token;
 use crate::event;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 use crate::process_instance;
 

@@ -3,7 +3,7 @@
 use protocol::{Key, ProcessInstanceValue, Text, UserTaskIntent, UserTaskValue};
 
 use super::{ASSIGNEE, begin, emit, listener};
-use crate::element::Token;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 use crate::job::delivery::{self, JobQueue};
 

@@ -11,7 +11,8 @@ use protocol::{
 };
 
 use super::{ASSIGNEE, VARIABLES, check_attributes, check_size, emit, set_attribute};
-use crate::element::{Token, create_job, job_of, list_text};
+use crate::element::{create_job, job_of, list_text};
+use crate::execution::token::Token;
 use crate::execution::{Execution, Failure, Outcome};
 use crate::global_listener;
 use crate::incident;

@@ -1,15 +1,15 @@
 //! Evaluation of expressions against the variables of a scope.
 
+use crate::limits::environment_at;
 use std::sync::Arc;
 
 use bpmn::model::StaticOrExpression;
 use feel::{Environment, Evaluation, EvaluationError, Expression, Scope, Value, VariableText};
-use protocol::{ErrorType, Key, Text, Timestamp};
+use protocol::{ErrorType, Key, Text};
 
 use super::own::OwnEntries;
 use crate::execution::Execution;
-use crate::incident::Problem;
-use crate::limits::Limits;
+use crate::execution::problem::Problem;
 
 /// What an expression sees of an entry of one's own: a value, or else a JSON text.
 pub(crate) trait Own {
@@ -110,16 +110,6 @@ pub(crate) fn evaluate(
 pub(crate) fn environment(execution: &Execution<'_>) -> Environment {
     let parts = [u64::from(execution.state.partition.0), execution.source_position, execution.state.counters.key];
     Environment { seed: feel::seed_of(&parts), ..environment_at(execution.timestamp, execution.limits) }
-}
-
-/// The limits of one command.
-pub(crate) fn environment_at(timestamp: Timestamp, limits: &Limits) -> Environment {
-    Environment {
-        step_limit: u32::try_from(limits.evaluation_steps_per_command_max).unwrap_or(u32::MAX),
-        read_limit_bytes: limits.evaluation_bytes_read_per_command_max,
-        memory_limit_bytes: limits.evaluation_bytes_built_per_command_max,
-        ..Environment::at(timestamp)
-    }
 }
 
 fn extract<T>(

@@ -12,9 +12,9 @@ use protocol::{ErrorType, Key, Text};
 use super::document::{self, Entry, Reach};
 use super::expression;
 use super::own::OwnEntries;
-use crate::element::Token;
 use crate::execution::Execution;
-use crate::incident::Problem;
+use crate::execution::problem::Problem;
+use crate::execution::token::Token;
 
 /// Bytes of a result that are split into variables in a step.
 const BYTES_PER_STEP: u64 = 8;

@@ -12,8 +12,8 @@ use protocol::{
 
 use super::Migration;
 use crate::conditional;
-use crate::element::Token;
 use crate::event;
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 use crate::message;
 use crate::signal;
@@ -69,7 +69,7 @@ fn subscribe(execution: &mut Execution<'_>, migration: &Migration, token: &Token
     }
     let process = &token.process;
     let is_new = |event: ElementIndex| !migration.is_target(&process.element(event).id);
-    for event in event::events_of(process, token.element).into_iter().filter(|event| is_new(*event)) {
+    for event in event::events::events_of(process, token.element).into_iter().filter(|event| is_new(*event)) {
         check_message_name(execution, migration, token, event)?;
     }
     event::subscribe_only(execution, token, is_new)

@@ -10,7 +10,8 @@ use protocol::{
 
 use super::Migration;
 use super::{catch_events, gateways, preconditions};
-use crate::element::{Token, cancel_job, continue_as_user_task, renew_choices};
+use crate::element::{cancel_job, continue_as_user_task, renew_choices};
+use crate::execution::token::Token;
 use crate::execution::{Execution, Outcome};
 use crate::state::{ElementInstance, Lifecycle};
 use crate::user_task::create;

@@ -7,9 +7,9 @@ use protocol::{BpmnElementType, Command, Key, MigrationMappingInstruction, Paylo
 
 use super::super::target;
 use super::Migration;
-use crate::element::Token;
-use crate::event::events_of;
+use crate::event::events::events_of;
 use crate::execution::Execution;
+use crate::execution::token::Token;
 use crate::state::{ElementInstance, Lifecycle, State};
 
 /// Source ids that are mapped more than once.
