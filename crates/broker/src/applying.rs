@@ -27,7 +27,8 @@ use engine::{Decision, Engine, Subject, Watch};
 use protocol::{Command, Key, PartitionId};
 use replication::{LogStore, reading};
 
-use crate::data_directory::{DataDirectoryError, Paths};
+use crate::data_directory::error::DataDirectoryError;
+use crate::data_directory::paths::Paths;
 use crate::replication_loop::group_of;
 
 use memory::{Memory, NOTE_WORDS};

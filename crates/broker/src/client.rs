@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use protocol::{Command, PartitionId, Request};
 
 use crate::disk::DiskView;
-use crate::entrance::{Entrance, Health, Role};
+use crate::entrance::Entrance;
 use crate::flow_control::Admission;
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::shared::{JobsAvailableListener, Shared};
+use crate::status::{Health, Role};
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
 use crate::submit_error::SubmitError;
 use crate::turns::{HeldCommand, SenderId};

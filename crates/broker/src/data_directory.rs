@@ -1,187 +1,50 @@
 //! The data directory: who may use it, and what is in it.
 
+pub(crate) mod error;
+pub(crate) mod names;
+pub(crate) mod paths;
+pub(crate) mod private;
 mod replaced;
+
+pub use error::DataDirectoryError;
+pub(crate) use paths::Paths;
+pub(crate) use private::PRIVATE_FILE;
 
 use std::collections::hash_map::RandomState;
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use engine::{FeatureLevel, UnknownFeatureLevel};
-use protocol::PartitionId;
+use engine::FeatureLevel;
 
-use crate::applying;
 use crate::disk::{Disk, DiskView, FULL_BYTES};
 use crate::options::NodeOptions;
+use names::{DRAFT, EXPORTERS, FORMAT, FORMAT_FILE, LOG, PARTITIONS};
 
 pub(crate) use replaced::{replace_atomically, write_atomically};
 
-/// Version of the layout of the data directory.
-pub(crate) const FORMAT: u32 = 1;
 /// The oldest version whose programs may use a directory of this one.
 const FORMAT_OLDEST_READER: u32 = 1;
 /// The oldest version that this program can use.
 const OLDEST_READABLE_FORMAT: u32 = 1;
-/// Until the first release, format 1 is a draft: who changes the shape of anything in the directory raises this number, and
-/// directories of another draft are refused. The release takes the line away.
-const DRAFT: u32 = 1;
+
 /// Who writes, for those who cannot read it.
 const WRITER: &str = concat!("osmia ", env!("CARGO_PKG_VERSION"));
 
-/// What the directory is: there when it was made completely.
-const FORMAT_FILE: &str = "FORMAT";
 /// The same while it is being made.
 const CREATING: &str = "CREATING";
 /// The last line of it.
 const CHECKSUM: &str = "checksum";
 /// How often a node was started here.
 const STARTS: &str = "STARTS";
-const LOG: &str = "log";
-const PARTITIONS: &str = "partitions";
-const EXPORTERS: &str = "exporters";
+
 /// Where the data of users lies.
 const PRIVATE: [&str; 3] = [LOG, PARTITIONS, EXPORTERS];
-/// Permissions of a file and a directory that only the owner may read.
-pub(crate) const PRIVATE_FILE: u32 = 0o600;
-const PRIVATE_DIRECTORY: u32 = 0o700;
 
-/// The data directory cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the message says what each field is")]
-pub enum DataDirectoryError {
-    /// Another process uses it.
-    #[error(
-        "The data directory {} is in use by {holder}. Stop that process or choose another data directory.",
-        directory.display()
-    )]
-    InUse {
-        directory: PathBuf,
-        /// Who uses it, for example "process 4711".
-        holder: String,
-    },
-    /// It was written by another version.
-    #[error(
-        "The data directory {} has {found}, and this version understands format {FORMAT}. Start the version that wrote \
-         it or choose another data directory.", directory.display()
-    )]
-    UnknownFormat {
-        directory: PathBuf,
-        /// What is there instead.
-        found: String,
-    },
-    /// It is of another draft of the format, which builds before the first release have.
-    #[error(
-        "The data directory {} has {found}, and this development build reads draft {DRAFT} of format {FORMAT} alone. Nothing \
-         brings it over. Choose an empty directory as data directory.", directory.display()
-    )]
-    OtherDraft {
-        directory: PathBuf,
-        /// What is there instead.
-        found: String,
-    },
-    /// What is fixed in it cannot be read.
-    #[error(
-        "The file {} is damaged: {problem}. It says for which node and with how many partitions the data directory was made, so \
-         the node does not start by guesses. Put the file back from a copy of this data directory (it never changes), or restore \
-         a backup of the whole directory.", path.display()
-    )]
-    Damaged {
-        path: PathBuf,
-        /// What does not fit.
-        problem: String,
-    },
-    /// Its partitions began at a level that this program does not know.
-    #[error(
-        "The partitions of the data directory {} began at a feature level that this version does not have. {level}",
-        directory.display()
-    )]
-    UnknownLevel { directory: PathBuf, level: UnknownFeatureLevel },
-    /// It has more partitions than it was made with.
-    #[error(
-        "The data directory {} was made with {count} partitions, as its file '{FORMAT_FILE}' says, but it has a directory \
-         '{PARTITIONS}/{found}'. Put back the file of this data directory from a copy, or move the directory away if it is of \
-         another one.", directory.display()
-    )]
-    PartitionTooMany {
-        directory: PathBuf,
-        /// Number of the partition that should not be there.
-        found: u64,
-        /// How many there should be.
-        count: u16,
-    },
-    /// Something that was there is missing.
-    #[error(
-        "The data directory {} has lost its directory '{name}'. Put it back, restore a backup or choose another data \
-         directory.", directory.display()
-    )]
-    Missing { directory: PathBuf, name: &'static str },
-    /// It was made with other fixed settings.
-    #[error(
-        "The data directory {} was made with {setting} {found}, and it cannot be changed to {wanted}. Start with \
-         {setting} {found} or choose another data directory.", directory.display()
-    )]
-    Changed {
-        directory: PathBuf,
-        setting: &'static str,
-        /// Its value in the directory.
-        found: u32,
-        /// Its value in the options.
-        wanted: u32,
-    },
-    /// There is not enough room for a start.
-    #[error(
-        "The disk of the data directory {} has {free_bytes} bytes free, and a start needs at least {FULL_BYTES}. Make room \
-         on it: everything that was acknowledged is still there.", directory.display()
-    )]
-    Full { directory: PathBuf, free_bytes: u64 },
-    /// More is to be kept free than there is.
-    #[error(
-        "The volume of the data directory {} has {total_bytes} bytes, and {low_bytes} bytes of it are to stay free. Lower \
-         disk-free-space-low or choose a larger volume.", directory.display()
-    )]
-    VolumeTooSmall {
-        directory: PathBuf,
-        /// Size of the volume.
-        total_bytes: u64,
-        /// Free bytes below which no new work is taken.
-        low_bytes: u64,
-    },
-    /// The note that it was put back from a copy cannot be read.
-    #[error("The note {} is damaged: {problem}. Write it again with 'osmia doctor --restored'.", path.display())]
-    Restored {
-        path: PathBuf,
-        /// What does not fit.
-        problem: String,
-    },
-    /// The note that it was put back from a copy is of another version.
-    #[error("The note {} cannot be read: {problem}. Start the version that wrote it.", path.display())]
-    RestoredByOther {
-        path: PathBuf,
-        /// What does not fit.
-        problem: String,
-    },
-    /// A later version wrote what an exporter has acknowledged.
-    #[error(
-        "The exporter positions {} cannot be read: {problem}. Start the version that wrote them, or move the file away (the \
-         exporter then gets again all records that are still there).", path.display()
-    )]
-    Positions {
-        path: PathBuf,
-        /// What does not fit.
-        problem: String,
-    },
-    /// The operating system refused.
-    #[error("Could not {action} {}: {source}", path.display())]
-    Io {
-        action: &'static str,
-        path: PathBuf,
-        /// The operating system's words.
-        source: io::Error,
-    },
-}
+const PRIVATE_DIRECTORY: u32 = 0o700;
 
 fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDirectoryError {
     let path = path.to_owned();
@@ -218,10 +81,6 @@ impl OfflineDirectory {
         Ok(OfflineDirectory { paths: Paths(path.to_owned()), settings, starts, _lock: lock })
     }
 }
-
-/// Where things are in a data directory.
-#[derive(Debug, Clone)]
-pub(crate) struct Paths(PathBuf);
 
 /// The locked data directory of a running node. Dropping it releases the lock.
 #[derive(Debug)]
@@ -268,62 +127,6 @@ impl DataDirectory {
         }
         let renamed = std::fs::rename(&creating, &format).and_then(|()| File::open(&self.paths.0)?.sync_all());
         renamed.map_err(failed("write", &format))
-    }
-}
-
-impl Paths {
-    /// The directory itself.
-    pub fn directory(&self) -> &Path {
-        &self.0
-    }
-
-    /// The shared log of all partitions.
-    pub fn log(&self) -> PathBuf {
-        self.0.join(LOG)
-    }
-
-    /// The state of a partition.
-    pub fn state(&self, partition: PartitionId) -> PathBuf {
-        self.partition(partition).join("state")
-    }
-
-    /// The record stream of a partition.
-    pub fn records(&self, partition: PartitionId) -> PathBuf {
-        self.partition(partition).join("records")
-    }
-
-    /// The note of what a partition applies.
-    pub fn applying(&self, partition: PartitionId) -> PathBuf {
-        self.partition(partition).join(applying::FILE_NAME)
-    }
-
-    /// The commands of a partition that an operator had refused.
-    pub fn refused(&self, partition: PartitionId) -> PathBuf {
-        self.partition(partition).join("refused")
-    }
-
-    /// Where an exporter's positions are kept.
-    pub fn exporter_positions(&self, name: &str) -> PathBuf {
-        self.exporters().join(format!("{name}.positions"))
-    }
-
-    /// Whether exporting is paused.
-    pub fn exporting_pause(&self) -> PathBuf {
-        self.exporters().join("pause")
-    }
-
-    fn partition(&self, partition: PartitionId) -> PathBuf {
-        self.0.join(PARTITIONS).join(partition.to_string())
-    }
-
-    /// What exporters keep.
-    pub fn exporters(&self) -> PathBuf {
-        Self::exporters_in(&self.0)
-    }
-
-    /// The same of a data directory that may not be there yet.
-    pub fn exporters_in(directory: &Path) -> PathBuf {
-        directory.join(EXPORTERS)
     }
 }
 

@@ -7,7 +7,7 @@
 
 mod reserve;
 mod space;
-mod thread;
+pub(crate) mod thread;
 
 use std::fmt;
 use std::io;
@@ -16,8 +16,6 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use reserve::Reserve;
 use space::Space;
-
-pub(crate) use thread::DiskThread;
 
 const MEBIBYTE: u64 = 1 << 20;
 /// How much is kept free by default: this share of the volume, but at most this many bytes.

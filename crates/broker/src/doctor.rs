@@ -19,7 +19,9 @@ pub use replication::reading::LogRange;
 pub use suspect::{CommandReport, Entry, Suspect};
 
 use crate::applying::{self, REFUSED_MAX, RefusedCommands};
-use crate::data_directory::{self, DataDirectoryError, OfflineDirectory, Paths};
+use crate::data_directory::error::DataDirectoryError;
+use crate::data_directory::paths::Paths;
+use crate::data_directory::{self, OfflineDirectory};
 use crate::exporting::{Pause, PauseSwitch, PositionsFile};
 use crate::record_log;
 use crate::replication_loop::group_of;
@@ -235,7 +237,7 @@ pub fn examine(path: &Path) -> Result<Report, DoctorError> {
     let settings = &patient.directory.settings;
     Ok(Report {
         directory: path.to_owned(),
-        format: data_directory::FORMAT,
+        format: data_directory::names::FORMAT,
         node: settings.node,
         cluster_id: settings.cluster.clone(),
         starts: patient.directory.starts,

@@ -20,7 +20,8 @@ use parking_lot::RwLock;
 use protocol::{PartitionId, Timestamp};
 
 use crate::clock::Clock;
-use crate::data_directory::{DataDirectoryError, Paths};
+use crate::data_directory::error::DataDirectoryError;
+use crate::data_directory::paths::Paths;
 use crate::shared::Shared;
 
 pub use exporter_loop::ExporterLoop;
@@ -133,7 +134,7 @@ impl ExporterThread {
 
     fn role(&self) -> Role {
         let entrance = self.shared.entrance(self.exporter.progress().partition());
-        let leads = entrance.is_ok_and(|entrance| entrance.role() == crate::entrance::Role::Leader);
+        let leads = entrance.is_ok_and(|entrance| entrance.role() == crate::status::Role::Leader);
         if leads { Role::Leader } else { Role::Follower }
     }
 

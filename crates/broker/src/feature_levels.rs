@@ -6,16 +6,8 @@ use engine::{FeatureLevel, Reply, UnknownFeatureLevel};
 use protocol::{Command, FeatureLevelIntent, FeatureLevelValue, Key, PartitionId, Payload};
 
 use crate::client::{Client, PendingRequest};
+use crate::member::Member;
 use crate::submit_error::SubmitError;
-
-/// A node of the cluster, as it announced itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Member {
-    /// Its number.
-    pub node: u32,
-    /// The newest feature level that its build knows.
-    pub newest_level: u32,
-}
 
 /// A partition with the level that its state is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,13 +50,6 @@ pub enum RaiseError {
         /// Its level.
         behind: u32,
     },
-}
-
-impl Member {
-    /// What a node of this build announces.
-    pub(crate) const fn of(node: u32, newest_level: FeatureLevel) -> Member {
-        Member { node, newest_level: newest_level.number() }
-    }
 }
 
 impl Client {

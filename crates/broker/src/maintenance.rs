@@ -9,12 +9,12 @@ use protocol::PartitionId;
 use replication::{LogStore, RaftEngineLog};
 use state::{Checkpoint, Retired, Written};
 
-use crate::entrance::Trouble;
 use crate::exporting::ExporterProgress;
 use crate::flow_control::Backlog;
 use crate::inbox::Work;
 use crate::metrics::SharedMetrics;
 use crate::shared::Shared;
+use crate::status::Trouble;
 use crate::upkeep::{CheckpointError, Upkeep};
 use crate::write_throttle::{Slowest, WriteThrottle};
 

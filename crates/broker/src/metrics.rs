@@ -1,6 +1,7 @@
 //! What is measured. Handles are made once and kept, so that counting costs no look-up by name.
 
 mod life_times;
+mod number;
 mod records;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use protocol::PartitionId;
 use replication::{GroupStatus, WriteReport};
 
+use self::number::number;
 use crate::applying::CommandTimes;
 use crate::disk::{DiskState, DiskView};
 use crate::exporting::ExporterState;
@@ -18,12 +20,6 @@ use crate::partition_loop::Batch;
 use crate::shared::Shared;
 
 pub(crate) use records::RecordMetrics;
-
-/// Prometheus counts in floating point.
-#[allow(clippy::cast_precision_loss, reason = "metrics tolerate it")]
-fn number(value: impl TryInto<u64>) -> f64 {
-    value.try_into().unwrap_or(u64::MAX) as f64
-}
 
 /// The log of all partitions was opened.
 pub(crate) fn log_opened(duration: Duration) {
@@ -375,7 +371,7 @@ impl SharedMetrics {
     }
 
     pub fn publish(&mut self, shared: &Shared) {
-        use crate::entrance::Health;
+        use crate::status::Health;
 
         for (&partition, entrance) in &*shared.entrances.all() {
             let new = || Self::of_partition(shared.node, partition);

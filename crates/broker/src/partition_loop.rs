@@ -11,10 +11,10 @@ use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Watch};
 use protocol::{Command, Record, RecordPlace};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
-use crate::entrance::Health;
 use crate::partition::{Effects, Moment, Partition, Room};
 use crate::record_log::{RecordLogError, RecordWriter};
 use crate::replication_loop::CommittedEntry;
+use crate::status::Health;
 
 /// Pause before records are written again that could not be written.
 const RECORDS_RETRY_PAUSE: Duration = Duration::from_millis(200);

@@ -14,14 +14,15 @@ use crate::applying::Notes;
 use crate::client::Client;
 use crate::clock::Clock;
 use crate::disk::Disk;
-use crate::entrance::{Entrance, Health, Role};
-use crate::feature_levels::Member;
+use crate::entrance::Entrance;
 use crate::flow_control::{FlowControlOptions, Limiter, Permit};
 use crate::held::Held;
 use crate::inbox::{Inbound, QueuedCommand};
+use crate::member::Member;
 use crate::record_log::RecordLogError;
 use crate::requests::Requests;
 use crate::shared::Shared;
+use crate::status::{Health, Role};
 use crate::streams::{StreamWindow, Streams};
 
 /// A node that is nothing but its way in and out.

@@ -13,13 +13,13 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use protocol::PartitionId;
 use replication::{LogError, Message, RaftEngineLog, Replicas, ReplicationError};
 
-use crate::entrance::{Role, Trouble};
 use crate::flow_control::Permit;
 use crate::inbox::{Addition, Inbound, Work};
 use crate::metrics::ReplicationMetrics;
 use crate::partition_time::Moment;
 use crate::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use crate::shared::Shared;
+use crate::status::{Role, Trouble};
 
 /// Time between two ticks of Raft's clock.
 const TICK: Duration = Duration::from_millis(100);

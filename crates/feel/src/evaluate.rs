@@ -15,7 +15,7 @@ use crate::budget::{Budget, VariableText};
 use crate::environment::{
     Environment, Evaluation, EvaluationError, WARNING_LIMIT, WARNING_LIMIT_BYTES, Warning, WarningKind,
 };
-use crate::functions::Builtin;
+use crate::functions::builtin::Builtin;
 use crate::node::{Call, Node, Target, Test};
 use crate::number::Number;
 use crate::pattern::{self, Pattern};

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use crate::defined_type::Defined;
-use crate::functions::Builtin;
+use crate::functions::builtin::Builtin;
 use crate::simple_type::SimpleType;
 use crate::value::{Value, take};
 

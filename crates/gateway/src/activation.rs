@@ -12,11 +12,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Instant;
 use tokio_stream::Stream;
 
-use crate::MESSAGE_BYTES_MAX;
 use crate::answers::{AnswerSlot, LargeAnswer};
 use crate::executor::Executor;
 use crate::job_type::{Finding, JobType, Question, Ticket};
 use crate::long_polling::LongPolling;
+use crate::options::MESSAGE_BYTES_MAX;
 use crate::outcome::{Failure, Refusal};
 use crate::tenants::tenants;
 use crate::undelivered::Undelivered;

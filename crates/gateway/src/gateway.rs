@@ -20,8 +20,10 @@ use crate::intake::Intake;
 use crate::job_stream::JobStreams;
 use crate::listener::{self, Listener, Speech};
 use crate::long_polling::LongPolling;
+use crate::options::GatewayOptions;
+use crate::start_error::StartError;
 use crate::starts::Starts;
-use crate::{GatewayOptions, StartError, grpc, rest, topology};
+use crate::{grpc, rest, topology};
 
 /// What the ports speak, as errors name it.
 const GRPC: &str = "gRPC";
@@ -239,7 +241,7 @@ mod tests {
     use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
 
     use super::*;
-    use crate::TlsFiles;
+    use crate::options::TlsFiles;
 
     fn pem(name: &str) -> std::path::PathBuf {
         [env!("CARGO_MANIFEST_DIR"), "..", "osmia", "tests", "tls", name].iter().collect()

@@ -23,11 +23,11 @@ use tonic::server::NamedService;
 use tonic::{Code, Status};
 use tonic_health::pb::health_server::{Health, HealthServer};
 
-use crate::MESSAGE_BYTES_MAX;
 use crate::answers::Counted;
 use crate::guard::Guard;
 use crate::intake::{ArrivalError, Arriving, Intake};
 use crate::listener::{Answer, Answering, Caller};
+use crate::options::MESSAGE_BYTES_MAX;
 use deadline::Deadline;
 use rpc::Rpc;
 pub(crate) use service::Service;

@@ -15,7 +15,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Bytes;
 use tokio::time::Sleep;
 
-use crate::MESSAGE_BYTES_MAX;
+use crate::options::MESSAGE_BYTES_MAX;
 use crate::outcome::Failure;
 use crate::starts::Arrival;
 

@@ -28,8 +28,9 @@ use crate::answers::{Answers, ConnectionAnswers};
 use crate::connection::{Connection, Greeting, ReadTurn};
 use crate::connections::{ConnectionPlace, Connections};
 use crate::openings::Openings;
+use crate::options::TlsFiles;
+use crate::start_error::StartError;
 use crate::starts::{Gate, Starts};
-use crate::{StartError, TlsFiles};
 
 /// How long a client may take to agree on the encryption.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(20);
@@ -232,4 +233,14 @@ pub(crate) fn tls(files: &TlsFiles, speech: Speech) -> Result<TlsAcceptor, Start
     let mut config = config.map_err(|error| invalid(&files.certificate, error.to_string()))?;
     config.alpn_protocols = speech.names().iter().map(|name| name.to_vec()).collect();
     Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+impl TlsFiles {
+    /// Whether a server can be started with them.
+    ///
+    /// # Errors
+    /// When the files cannot be read, or are not a certificate with its key.
+    pub fn check(&self) -> Result<(), StartError> {
+        tls(self, Speech::Http).map(drop)
+    }
 }

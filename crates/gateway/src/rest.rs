@@ -18,6 +18,7 @@ mod json;
 mod message;
 mod metrics;
 mod modification;
+mod no_answer;
 mod object;
 mod older_client;
 mod openapi;

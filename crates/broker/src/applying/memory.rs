@@ -13,7 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use protocol::{Command, Key, PartitionId};
 
-use crate::data_directory::{DataDirectoryError, PRIVATE_FILE};
+use crate::data_directory::error::DataDirectoryError;
+use crate::data_directory::private::PRIVATE_FILE;
 
 use super::{Applying, Ended, FILE_NAME};
 

@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use protocol::PartitionId;
 
-use crate::data_directory::{DataDirectoryError, write_atomically};
+use crate::data_directory::error::DataDirectoryError;
+use crate::data_directory::write_atomically;
 
 const FIRST_LINE: &str = "osmia refused commands format 1";
 /// The most that can be refused: each of them is a bug of the product.

@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::{DataDirectoryError, PRIVATE_FILE, failed};
+use super::failed;
+use crate::data_directory::error::DataDirectoryError;
+use crate::data_directory::private::PRIVATE_FILE;
 
 /// Replaces a file so that a crash leaves the old or the new content.
 pub(crate) fn write_atomically(path: &Path, content: &[u8]) -> Result<(), DataDirectoryError> {

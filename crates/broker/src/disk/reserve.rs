@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{RESERVE_FILE, space};
-use crate::data_directory::PRIVATE_FILE;
+use crate::data_directory::private::PRIVATE_FILE;
 
 /// The unit in which the system reports the size of a file on its disk, in bytes.
 const STAT_BLOCK_BYTES: u64 = 512;

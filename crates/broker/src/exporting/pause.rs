@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::data_directory::{DataDirectoryError, check_checksum, with_checksum, write_atomically};
+use crate::data_directory::error::DataDirectoryError;
+use crate::data_directory::{check_checksum, with_checksum, write_atomically};
 
 const FIRST_LINE: &str = "format 1";
 const HARD: &str = "exporting paused";

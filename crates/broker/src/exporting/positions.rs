@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use protocol::{PartitionId, RecordPlace};
 
 use super::pause::{Pause, PauseSwitch};
-use crate::data_directory::{DataDirectoryError, replace_atomically};
+use crate::data_directory::error::DataDirectoryError;
+use crate::data_directory::replace_atomically;
 
 const MAGIC: &[u8; 8] = b"osmiapos";
 /// What is written.

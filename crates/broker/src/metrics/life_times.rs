@@ -46,7 +46,7 @@ impl LifeTimes {
     }
 
     pub fn publish(&self) {
-        self.cached.set(super::number(self.created.count));
+        self.cached.set(super::number::number(self.created.count));
     }
 }
 

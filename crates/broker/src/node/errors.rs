@@ -9,7 +9,7 @@ use replication::{LogError, ReplicationError};
 
 use super::PARTITION_COUNT_MAX;
 use crate::applying::RefusedError;
-use crate::data_directory::DataDirectoryError;
+use crate::data_directory::error::DataDirectoryError;
 use crate::record_log::RecordLogError;
 
 /// A node could not start.

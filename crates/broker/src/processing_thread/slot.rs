@@ -11,7 +11,7 @@ use protocol::{ClockIntent, Command, PartitionId, Payload, Record, RecordPlace, 
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
 use crate::applying::{Guard, Watching};
-use crate::entrance::{Entrance, Health, Role};
+use crate::entrance::Entrance;
 use crate::flow_control::Permit;
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::maintenance::Maintenance;
@@ -21,6 +21,7 @@ use crate::partition_loop::{Batch, CheckpointPolicy, PartitionLoop, Shell};
 use crate::record_log::{RecordLogError, RecordWriter};
 use crate::replication_loop::CommittedEntry;
 use crate::shared::Shared;
+use crate::status::{Health, Role};
 
 /// How far the clock may be behind the partition's time before that is said.
 const CLOCK_BEHIND_MILLISECONDS: i64 = 1_000;

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::data_directory::PRIVATE_FILE;
+use crate::data_directory::private::PRIVATE_FILE;
 
 /// Directories with segments.
 pub trait SegmentFiles: Debug + Send + Sync {

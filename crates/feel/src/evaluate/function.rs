@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::{Evaluator, Failure, Outcome, Variable};
 use crate::budget::Budget;
 use crate::environment::{Environment, Evaluation, EvaluationError, WARNING_LIMIT, WarningKind};
-use crate::functions::Builtin;
+use crate::functions::builtin::Builtin;
 use crate::node::FunctionNode;
 use crate::value::Value;
 

@@ -1,7 +1,7 @@
 //! Boolean functions.
 
-use super::Builtin;
 use crate::evaluate::{Evaluator, Outcome};
+use crate::functions::builtin::Builtin;
 use crate::value::Value;
 
 pub(super) const FUNCTIONS: &[Builtin] = &[

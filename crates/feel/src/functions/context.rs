@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Builtin, illegal, list_or_arguments};
 use crate::environment::EvaluationError;
 use crate::evaluate::{Evaluator, Outcome};
+use crate::functions::builtin::{Builtin, illegal, list_or_arguments};
 use crate::value::{CONTEXT_BYTES, Context, DEPTH_LIMIT, ENTRY_BYTES, Value};
 
 const PUT: &[&[&str]] = &[&["context", "key", "value"], &["context", "keys", "value"]];

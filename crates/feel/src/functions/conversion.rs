@@ -1,7 +1,7 @@
 //! Conversion between types, and functions of the engine's dialect that only shape their arguments.
 
-use super::{Builtin, excerpt, failed, illegal};
 use crate::evaluate::{Evaluator, Outcome};
+use crate::functions::builtin::{Builtin, excerpt, failed, illegal};
 use crate::json;
 use crate::number::Number;
 use crate::value::{JsonForm, Value};

@@ -3,8 +3,8 @@
 mod aggregate;
 mod order;
 
-use super::{Builtin, failed, illegal, list_or_arguments};
 use crate::evaluate::{Evaluator, Failure, Outcome};
+use crate::functions::builtin::{Builtin, failed, illegal, list_or_arguments};
 use crate::value::{LIST_BYTES, List, Value};
 
 const LIST: &[&[&str]] = &[&["list"]];

@@ -1,8 +1,8 @@
 //! Functions on numbers.
 
-use super::{Builtin, failed, illegal};
 use crate::decimal::Rounding;
 use crate::evaluate::{Evaluator, Outcome};
+use crate::functions::builtin::{Builtin, failed, illegal};
 use crate::number::Number;
 use crate::value::Value;
 

@@ -1,8 +1,8 @@
 //! Functions whose results look random: they follow from the seed of the evaluation, so that every replica computes the
 //! same.
 
-use super::Builtin;
 use crate::evaluate::{Evaluator, Outcome};
+use crate::functions::builtin::Builtin;
 use crate::number::Number;
 use crate::value::Value;
 

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Builtin, failed, illegal};
 use crate::evaluate::{Evaluator, Outcome};
+use crate::functions::builtin::{Builtin, failed, illegal};
 use crate::node::{Node, Target};
 use crate::value::{Bound, Value};
 

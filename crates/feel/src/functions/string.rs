@@ -1,7 +1,7 @@
 //! Functions on strings. Positions count characters (Unicode code points) from 1, or from -1 at the end.
 
-use super::{Builtin, excerpt, failed, illegal};
 use crate::evaluate::{Evaluator, Failure, Outcome};
+use crate::functions::builtin::{Builtin, excerpt, failed, illegal};
 use crate::pattern::{Pattern, Stop};
 use crate::value::Value;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use jiff::SignedDuration;
 use jiff::civil::Time as CivilTime;
 
-use super::{Builtin, failed, illegal};
 use crate::calendar::Date;
 use crate::evaluate::{Evaluator, Outcome};
+use crate::functions::builtin::{Builtin, failed, illegal};
 use crate::temporal::{self, DateTime, Duration, Local, Time};
 use crate::value::Value;
 use crate::zone::Zone;

@@ -2,9 +2,9 @@
 
 use protocol::Text;
 
-use super::api::NoAnswer;
 use super::object::{Object, Violations, invalid, path_key};
 use crate::request::ad_hoc_sub_process::ActivateElements;
+use crate::rest::no_answer::NoAnswer;
 use crate::validation::Variables;
 
 pub(super) fn activation(ad_hoc_sub_process_instance_key: &str, body: &[u8]) -> Result<ActivateElements, NoAnswer> {

@@ -11,8 +11,9 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use tokio::sync::watch;
 
 use super::metrics::ApiMetrics;
+use super::no_answer::NoAnswer;
 use super::problem::Problem;
-use super::reception::{Kind, NotTaken};
+use super::reception::Kind;
 use super::response::ApiBody;
 use super::routes::{Existing, Found, Parameters, Route, Routes};
 use super::search::Searcher;
@@ -53,34 +54,6 @@ pub(crate) struct Workers {
     pub long_polling_timeout: Duration,
     /// Says when the server stops.
     pub stopping: watch::Receiver<bool>,
-}
-
-/// Why a request is not answered as it was meant.
-#[derive(Debug)]
-pub(super) enum NoAnswer {
-    Problem(Problem),
-    Failure(Failure),
-}
-
-impl From<Problem> for NoAnswer {
-    fn from(problem: Problem) -> Self {
-        NoAnswer::Problem(problem)
-    }
-}
-
-impl From<Failure> for NoAnswer {
-    fn from(failure: Failure) -> Self {
-        NoAnswer::Failure(failure)
-    }
-}
-
-impl From<NotTaken> for NoAnswer {
-    fn from(not_taken: NotTaken) -> Self {
-        match not_taken {
-            NotTaken::Problem(problem) => NoAnswer::Problem(problem),
-            NotTaken::Failure(failure) => NoAnswer::Failure(failure),
-        }
-    }
 }
 
 impl Existing {

@@ -6,9 +6,9 @@ use broker::Clock;
 use hyper::StatusCode;
 use protocol::Timestamp;
 
-use super::api::NoAnswer;
 use super::object::{Object, Violations};
 use super::problem::Problem;
+use crate::rest::no_answer::NoAnswer;
 
 /// Milliseconds of the last moment that every time zone has within the year 9999.
 const LATEST: Timestamp = 253_402_207_200_999;

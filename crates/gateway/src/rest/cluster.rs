@@ -6,7 +6,7 @@ use protocol::DEFAULT_TENANT;
 
 use super::json::JsonObject;
 use super::response::{ApiBody, empty};
-use crate::MESSAGE_BYTES_MAX;
+use crate::options::MESSAGE_BYTES_MAX;
 use crate::topology::GATEWAY_VERSION;
 
 /// The engine refuses longer names of types and workers.

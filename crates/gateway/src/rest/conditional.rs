@@ -2,10 +2,10 @@
 
 use protocol::{ConditionalEvaluationValue, ConditionalStartedProcessInstance, Key};
 
-use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{GivenKey, Object, invalid};
 use crate::request::conditional::EvaluateConditional;
+use crate::rest::no_answer::NoAnswer;
 
 pub(super) fn evaluation(body: &[u8]) -> Result<EvaluateConditional, NoAnswer> {
     let mut object = Object::read(body)?;

@@ -5,10 +5,10 @@ use protocol::{
     Text,
 };
 
-use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{GivenKey, Object, Violations};
 use crate::request::decision::EvaluateDecision;
+use crate::rest::no_answer::NoAnswer;
 
 pub(super) fn evaluation(body: &[u8]) -> Result<EvaluateDecision, NoAnswer> {
     let mut object = Object::read(body)?;

@@ -2,10 +2,10 @@
 
 use protocol::{ExpressionValue, Text};
 
-use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{GivenKey, Object, Violations};
 use crate::request::expression::EvaluateExpression;
+use crate::rest::no_answer::NoAnswer;
 
 pub(super) fn evaluation(body: &[u8]) -> Result<EvaluateExpression, NoAnswer> {
     let mut object = Object::read(body)?;

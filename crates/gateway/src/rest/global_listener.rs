@@ -2,11 +2,11 @@
 
 use protocol::{GlobalListenerEventType, GlobalListenerIntent, GlobalListenerValue, Text};
 
-use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{Object, Violations};
 use super::problem::Problem;
 use crate::request::global_listener::ChangeGlobalListener;
+use crate::rest::no_answer::NoAnswer;
 use crate::validation::excerpt;
 
 /// Characters of an id.

@@ -1,9 +1,9 @@
 //! Incidents in JSON.
 
-use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{Object, path_key};
 use crate::request::incident::ResolveIncident;
+use crate::rest::no_answer::NoAnswer;
 
 pub(super) fn resolution(incident_key: &str, body: &[u8]) -> Result<ResolveIncident, NoAnswer> {
     let mut object = Object::read(body)?;

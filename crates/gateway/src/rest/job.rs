@@ -3,7 +3,6 @@
 use protocol::{JobValue, Key};
 
 use super::ad_hoc_sub_process;
-use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{Object, Violations, invalid, path_key};
 use crate::activation::WantedJobs;
@@ -12,6 +11,7 @@ use crate::request::job::{
     AD_HOC_SUB_PROCESS, ChosenElements, CompleteJob, FailJob, ThrowError, USER_TASK, UpdateJob, WorkResult,
 };
 use crate::request::task_result::{Corrections, ListenedTask, TaskResult};
+use crate::rest::no_answer::NoAnswer;
 use crate::validation::excerpt;
 
 type Read<T> = Result<T, NoAnswer>;

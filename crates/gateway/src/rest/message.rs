@@ -1,9 +1,9 @@
 //! Messages in JSON.
 
-use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{Object, invalid};
 use crate::request::message::{CorrelateMessage, CorrelatedMessage, PublishMessage, PublishedMessage};
+use crate::rest::no_answer::NoAnswer;
 
 pub(super) fn publication(body: &[u8]) -> Result<PublishMessage, NoAnswer> {
     let mut object = Object::read(body)?;

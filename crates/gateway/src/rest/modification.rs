@@ -5,10 +5,10 @@ use protocol::{
     ModificationTerminateInstruction, ModificationVariableInstruction,
 };
 
-use super::api::NoAnswer;
 use super::object::{GivenKey, Object, Violations, invalid, path_key};
 use super::problem::Problem;
 use crate::request::process_instance::{MigrateProcessInstance, ModifyProcessInstance};
+use crate::rest::no_answer::NoAnswer;
 use crate::validation::{Variables, excerpt};
 
 type Read<T> = Result<T, NoAnswer>;

@@ -4,7 +4,7 @@ use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
 use super::activation::Found;
-use super::api::{NoAnswer, Shared, Taken};
+use super::api::{Shared, Taken};
 use super::object::{Object, path_key};
 use super::process_instance::Creation;
 use super::response::ApiBody;
@@ -15,13 +15,14 @@ use super::{
     incident, job, message, modification, older_client, process_instance, resource, response, search, signal,
     user_task, variable,
 };
-use crate::SEARCH_WAIT_MAX;
 use crate::activation::{Activation, ActivationContext};
 use crate::answers::LargeAnswer;
 use crate::listener::Caller;
+use crate::options::SEARCH_WAIT_MAX;
 use crate::outcome::Failure;
 use crate::request::Request;
 use crate::request::incident::ResolveIncident;
+use crate::rest::no_answer::NoAnswer;
 
 type Answered = Result<Response<ApiBody>, NoAnswer>;
 

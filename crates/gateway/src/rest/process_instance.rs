@@ -4,12 +4,12 @@ use protocol::{
     Key, ProcessInstanceCreationValue, ProcessInstanceResultValue, RuntimeInstruction, RuntimeInstructionType, Text,
 };
 
-use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{GivenKey, Object, Violations, invalid, path_key};
 use super::problem::Problem;
 use crate::request::creation::{CreateProcessInstance, CreateProcessInstanceWithResult};
 use crate::request::process_instance::CancelProcessInstance;
+use crate::rest::no_answer::NoAnswer;
 
 /// The bytes of a created instance in JSON besides its variables, about.
 const CREATED_BYTES: usize = 320;

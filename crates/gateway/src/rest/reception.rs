@@ -9,8 +9,8 @@ use hyper::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, Head
 use hyper::{StatusCode, Version};
 
 use super::problem::Problem;
-use crate::MESSAGE_BYTES_MAX;
 use crate::intake::{ArrivalError, Arriving};
+use crate::options::MESSAGE_BYTES_MAX;
 use crate::outcome::Failure;
 
 /// A body that is too large, or that nobody wants, is read up to here: a client that is still sending would find its connection

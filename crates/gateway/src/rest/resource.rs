@@ -11,12 +11,12 @@ use protocol::{
     ProcessMetadata, ResourceMetadata,
 };
 
-use super::api::NoAnswer;
 use super::disposition::Disposition;
 use super::json::JsonObject;
 use super::object::{Object, path_key};
 use super::problem::Problem;
 use crate::request::resource::{DeleteResource, DeployResources, FetchResource};
+use crate::rest::no_answer::NoAnswer;
 use crate::validation::excerpt;
 
 /// Parts of one form. The files of a larger deployment are better deployed one after another.

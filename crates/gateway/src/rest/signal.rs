@@ -1,9 +1,9 @@
 //! Signals in JSON.
 
-use super::api::NoAnswer;
 use super::json::JsonObject;
 use super::object::{Object, invalid};
 use crate::request::signal::{BroadcastSignal, BroadcastedSignal};
+use crate::rest::no_answer::NoAnswer;
 
 pub(super) fn broadcast(body: &[u8]) -> Result<BroadcastSignal, NoAnswer> {
     let mut object = Object::read(body)?;

@@ -3,9 +3,9 @@
 use protocol::Text;
 use readmodel::query::moment;
 
-use super::api::NoAnswer;
 use super::object::{Object, Violations, invalid, path_key};
 use crate::request::user_task::{AssignTask, CompleteTask, UpdateTask};
+use crate::rest::no_answer::NoAnswer;
 use crate::validation::excerpt;
 
 /// The highest priority.

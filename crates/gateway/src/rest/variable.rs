@@ -1,8 +1,8 @@
 //! Variables in JSON.
 
-use super::api::NoAnswer;
 use super::object::{Object, invalid, path_key};
 use crate::request::variable::SetVariables;
+use crate::rest::no_answer::NoAnswer;
 use crate::validation::Variables;
 
 pub(super) fn change(element_instance_key: &str, body: &[u8]) -> Result<SetVariables, NoAnswer> {
