@@ -7,6 +7,7 @@ pub(crate) mod private;
 mod replaced;
 
 pub use error::DataDirectoryError;
+use error::failed;
 pub(crate) use paths::Paths;
 pub(crate) use private::PRIVATE_FILE;
 
@@ -45,11 +46,6 @@ const STARTS: &str = "STARTS";
 const PRIVATE: [&str; 3] = [LOG, PARTITIONS, EXPORTERS];
 
 const PRIVATE_DIRECTORY: u32 = 0o700;
-
-fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDirectoryError {
-    let path = path.to_owned();
-    move |source| DataDirectoryError::Io { action, path, source }
-}
 
 /// A locked data directory without a running node. Dropping it releases the lock.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 //!
 //! A rule is lifted for one place by a comment `tidy: <why>` on the line or the line above.
 
+pub mod circles;
 pub mod frozen;
 pub mod limits;
 

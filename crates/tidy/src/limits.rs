@@ -22,7 +22,7 @@ const FIELDS: &[(&str, &[&str])] = &[
     ("feel/src/environment.rs", &["limit"]),
     ("broker/src/options.rs", &["limit", "segment_bytes", "checkpoint_bytes"]),
     ("broker/src/flow_control.rs", &["limit", "_commands"]),
-    ("gateway/src/lib.rs", &["_max"]),
+    ("gateway/src/options.rs", &["_max"]),
     ("replication/src/options.rs", &["max_", "_bytes"]),
 ];
 

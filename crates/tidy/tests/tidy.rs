@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use tidy::circles::{Circle, circles, differences, imports};
 use tidy::{Finding, code, functions, is_lifted, root, sources};
 
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
+/// Files that import each other in a loop, at most, until they come apart.
+const CIRCLE_FILES_MAX: usize = 25;
 /// Tests tell a story from beginning to end.
 const TEST_FUNCTION_LINES_MAX: usize = 140;
 
@@ -349,5 +352,25 @@ fn numbers_that_decide_about_results_are_what_they_were() {
     let declared = tidy::frozen::declared(&root().join("crates"));
     assert!(declared.len() > 100, "the numbers of the source are found");
     let wrong = tidy::frozen::differences(&declared, &table);
+    assert!(wrong.is_empty(), "{} findings:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn files_import_each_other_in_no_new_circle() {
+    let crates = root().join("crates");
+    let table = std::fs::read_to_string(crates.join("tidy/circles.tsv")).expect("crates/tidy/circles.tsv is there");
+    let mut left: BTreeMap<&str, Vec<Circle>> = BTreeMap::new();
+    for line in table.lines().filter(|line| !line.starts_with('#')) {
+        let (name, files) = line.split_once('\t').expect("a crate, and the files of a circle");
+        let circle: Circle = files.split(' ').map(str::to_owned).collect();
+        assert!(circle.len() <= CIRCLE_FILES_MAX, "{name}: a circle of {} files may not be listed", circle.len());
+        left.entry(name).or_default().push(circle);
+    }
+    let names: Vec<&str> = FLOORS.iter().map(|(name, _)| *name).chain(["tidy"]).collect();
+    let mut wrong = Vec::new();
+    for name in names {
+        let found = circles(&imports(&crates, name));
+        wrong.extend(differences(name, &found, left.get(name).map_or(&[], Vec::as_slice)));
+    }
     assert!(wrong.is_empty(), "{} findings:\n{}", wrong.len(), wrong.join("\n"));
 }

@@ -1,7 +1,7 @@
 //! Why a data directory cannot be used.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use engine::UnknownFeatureLevel;
 
@@ -141,4 +141,9 @@ pub enum DataDirectoryError {
         /// The operating system's words.
         source: io::Error,
     },
+}
+
+pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDirectoryError {
+    let path = path.to_owned();
+    move |source| DataDirectoryError::Io { action, path, source }
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use super::failed;
+use super::error::failed;
 use crate::data_directory::error::DataDirectoryError;
 use crate::data_directory::private::PRIVATE_FILE;
 
