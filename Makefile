@@ -35,11 +35,11 @@ test-exporters:
 ## timing: the tests that measure time, one after the other; only on a machine without other work do they say something
 timing:
 	scripts/install-tools
-	cargo test --locked -p osmia-load -p osmia --test end_to_end --test requests -- --ignored --test-threads=1
+	cargo test --locked -p load -p osmia --test end_to_end --test requests -- --ignored --test-threads=1
 
 ## hostile: what nobody should send, to a node beside ordinary instances; ONLY=TEXT for cases with that in their name
 hostile: build
-	cargo build --release --locked -p osmia-hostile
+	cargo build --release --locked -p hostile
 	target/release/osmia-hostile --binary $(BINARY) --only "$(ONLY)"
 
 ## build: the fast binary, at target/release/osmia
@@ -55,7 +55,7 @@ build-times:
 ## bench: micro-benchmarks of the engine, the state, expressions and models; docs/benchmarks.md has those of a node
 bench:
 	scripts/install-tools
-	cargo bench --locked -p osmia-engine -p osmia-state -p osmia-feel -p osmia-bpmn -p osmia-dmn
+	cargo bench --locked -p engine -p state -p feel -p bpmn -p dmn
 
 ## differential: compares the engine with the reference engine; FILTER=TEXT, MODELS=COUNT SEED=SEED, EXPRESSIONS=COUNT, EXPRESSIONS_OF=FILE, TABLES=COUNT, UPDATE_EXPECTATIONS=1
 differential:
@@ -64,7 +64,7 @@ differential:
 ## simulate: a whole cluster under seeded faults; SEEDS=COUNT FIRST=SEED, prints what breaks and the rate
 simulate:
 	scripts/install-tools
-	cargo run --release --locked -p osmia-simulator -- --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1)
+	cargo run --release --locked -p simulator -- --seeds $(or $(SEEDS),1000) --first $(or $(FIRST),1)
 
 ## sensitivity: plants known bugs one at a time and lets the simulator find them; ONLY=PATTERN, SEEDS=COUNT
 sensitivity:

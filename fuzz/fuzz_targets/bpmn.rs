@@ -5,7 +5,7 @@
 mod soundness;
 
 use libfuzzer_sys::fuzz_target;
-use osmia_bpmn::{MAXIMUM_REPORT_BYTES, parse, parse_deployed, render_reports};
+use bpmn::{MAXIMUM_REPORT_BYTES, parse, parse_deployed, render_reports};
 
 fuzz_target!(|content: &[u8]| {
     let deployed = parse_deployed("fuzzed.bpmn", content);

@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use osmia_dmn::{DecisionEvaluation, MAXIMUM_EVALUATED_DECISIONS, MAXIMUM_PROBLEMS, parse};
-use osmia_feel::{Environment, Value, json};
+use dmn::{DecisionEvaluation, MAXIMUM_EVALUATED_DECISIONS, MAXIMUM_PROBLEMS, parse};
+use feel::{Environment, Value, json};
 
 const VARIABLES: &str = r#"{"x": 3, "y": "a", "z": [1, 2, {"k": null}], "d": true, "amount": 100.5, "tier": "gold"}"#;
 

@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use osmia_protocol::{Command, Record, decode, decode_batch, encode_to_vec};
+use protocol::{Command, Record, decode, decode_batch, encode_to_vec};
 
 fuzz_target!(|bytes: &[u8]| {
     if let Ok(batch) = decode_batch(bytes) {

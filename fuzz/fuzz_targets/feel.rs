@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use osmia_feel::{Context, Environment, Expression, Scope, UnaryTests, Value, VariableText, json};
+use feel::{Context, Environment, Expression, Scope, UnaryTests, Value, VariableText, json};
 
 struct Variables<'a>(Vec<(Cow<'a, str>, &'a str)>);
 

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use libfuzzer_sys::fuzz_target;
-use osmia_feel::{JsonError, Value, json};
+use feel::{JsonError, Value, json};
 use serde::de::IgnoredAny;
 
 fuzz_target!(|text: &str| {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::{fs, process};
 
 use libfuzzer_sys::fuzz_target;
-use osmia_replication::{Anchor, GroupId, GroupWrite, LogOptions, LogStore, Position, RaftEngineLog, WriteBatch};
+use replication::{Anchor, GroupId, GroupWrite, LogOptions, LogStore, Position, RaftEngineLog, WriteBatch};
 use raft::eraftpb::{Entry, HardState};
 
 const GROUPS: [GroupId; 2] = [GroupId(0), GroupId(7)];

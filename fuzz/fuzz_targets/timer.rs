@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use osmia_bpmn::model::TimerKind;
-use osmia_bpmn::timer::Timer;
+use bpmn::model::TimerKind;
+use bpmn::timer::Timer;
 
 fuzz_target!(|input: (i64, &str)| {
     let (now, text) = input;

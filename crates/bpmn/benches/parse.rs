@@ -1,10 +1,10 @@
-//! How long a file takes from bytes to the executable model: `cargo bench -p osmia-bpmn`.
+//! How long a file takes from bytes to the executable model: `cargo bench -p bpmn`.
 
 use std::hint::black_box;
 
+use bpmn::parse;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use model_builder::ProcessBuilder;
-use osmia_bpmn::parse;
 
 fn sequence(tasks: usize) -> String {
     let mut builder = ProcessBuilder::new("sequence").start("start");

@@ -1,7 +1,7 @@
 //! References to other files of a deployment.
 
+use bpmn::{Deployed, check_deployment_bindings, parse, render_reports};
 use model_builder::ProcessBuilder;
-use osmia_bpmn::{Deployed, check_deployment_bindings, parse, render_reports};
 
 #[test]
 fn a_process_that_is_bound_to_the_deployment_must_be_in_it() {

@@ -1,10 +1,10 @@
 //! The builder writes what was asked for.
 
-use model_builder::{Event, ProcessBuilder, to_xml};
-use osmia_bpmn::model::{
+use bpmn::model::{
     Behavior, Binding, ElementType, EventType, ExecutableProcess, StaticOrExpression, TimerKind, TimerSource, Trigger,
 };
-use osmia_bpmn::parse;
+use bpmn::parse;
+use model_builder::{Event, ProcessBuilder, to_xml};
 
 fn order() -> ProcessBuilder {
     ProcessBuilder::new("order")
@@ -125,7 +125,7 @@ fn every_event_and_activity_that_is_built_is_in_the_model() {
     let xml = events_and_activities().to_xml();
     let processes = parse("all.bpmn", xml.as_bytes()).expect("the model is valid");
     let [process] = processes.as_slice() else { panic!("there is one process") };
-    let ids = |indexes: &[osmia_bpmn::model::ElementIndex]| -> Vec<String> {
+    let ids = |indexes: &[bpmn::model::ElementIndex]| -> Vec<String> {
         indexes.iter().map(|index| process.element(*index).id.to_string()).collect()
     };
     assert_eq!(ids(&process.triggered_start_events), ["timed", "ordered"]);
@@ -175,7 +175,7 @@ fn every_event_and_activity_that_is_built_is_in_the_model() {
     assert!(matches!(&element(process, "stop").behavior, Behavior::TerminateEndEvent));
 }
 
-fn element<'a>(process: &'a ExecutableProcess, id: &str) -> &'a osmia_bpmn::model::Element {
+fn element<'a>(process: &'a ExecutableProcess, id: &str) -> &'a bpmn::model::Element {
     process.element(process.element_by_id[id])
 }
 

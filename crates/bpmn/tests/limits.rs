@@ -2,12 +2,12 @@
 
 mod soundness;
 
-use chance::Chance;
-use model_builder::{Event, ProcessBuilder};
-use osmia_bpmn::{
+use bpmn::{
     MAPPING_TARGET_NAMES_MAX, MAXIMUM_LINKED_RESOURCES, MAXIMUM_NESTING_LEVELS, MAXIMUM_PROBLEMS, MAXIMUM_REPORT_BYTES,
     MAXIMUM_RESOURCE_BYTES, NAME_BYTES_MAX, Place, parse, parse_deployed, render_reports,
 };
+use chance::Chance;
+use model_builder::{Event, ProcessBuilder};
 
 const MODEL: &str = include_str!("models/accepted-parallel-and-sub-process.bpmn");
 

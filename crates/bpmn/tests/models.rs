@@ -1,5 +1,5 @@
 //! Every file in `tests/models` is parsed and compared with the text next to it: the model's summary, or the report and
-//! what would become of the file if it had been deployed before. `UPDATE_EXPECTED=1 cargo test -p osmia-bpmn` rewrites the
+//! what would become of the file if it had been deployed before. `UPDATE_EXPECTED=1 cargo test -p bpmn` rewrites the
 //! texts; review them as a difference.
 
 mod soundness;
@@ -7,11 +7,11 @@ mod soundness;
 use std::fmt::Write;
 use std::path::Path;
 
-use osmia_bpmn::model::{
+use bpmn::model::{
     Behavior, Candidates, CatchEvent, ConditionDefinition, Element, ElementIndex, EventType, ExecutableProcess,
     Priority, StaticOrExpression, TimerDefinition, TimerSource, Trigger, UserTask, UserTaskForm,
 };
-use osmia_bpmn::{parse, parse_deployed, render_reports};
+use bpmn::{parse, parse_deployed, render_reports};
 
 #[test]
 fn every_model_gives_the_expected_result() {

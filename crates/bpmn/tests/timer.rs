@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use bpmn::timer::{ENDLESS, MAXIMUM_TEXT_BYTES, Timer, TimerKind};
 use chance::Chance;
 use jiff::Timestamp;
-use osmia_bpmn::timer::{ENDLESS, MAXIMUM_TEXT_BYTES, Timer, TimerKind};
 
 /// Kind; text; when it starts; by how many milliseconds it is seen late each time; repetitions; due dates.
 ///

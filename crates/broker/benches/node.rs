@@ -1,12 +1,12 @@
 //! What a node does without a gateway: start, latency of one instance, instances per second, restart, idling. A program
-//! that prints figures: `cargo bench -p osmia-broker`.
+//! that prints figures: `cargo bench -p broker`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use broker::{Client, JobSink, Node, NodeOptions, Push, StreamSpecification};
 use model_builder::ProcessBuilder;
-use osmia_broker::{Client, JobSink, Node, NodeOptions, Push, StreamSpecification};
 use protocol::*;
 
 const PARTITIONS: u16 = 3;

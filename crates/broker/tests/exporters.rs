@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use broker::{
+    ExporterState, ExporterStatus, Health, Node, NodeOptions, Pause, Role, SubmitError, WriteThrottleOptions,
+};
 use exporters::{
     Context, Controller, Delivery, Exporter, ExporterConfiguration, ExporterError, Opening, PartitionExporter,
     RecordFilter, Resume,
-};
-use osmia_broker::{
-    ExporterState, ExporterStatus, Health, Node, NodeOptions, Pause, Role, SubmitError, WriteThrottleOptions,
 };
 use protocol::*;
 use serde_json::{Map, Value};

@@ -9,9 +9,9 @@ mod waits;
 use std::path::Path;
 use std::sync::mpsc;
 
+use broker::{Client, FeatureLevel, Node, NodeOptions};
 use exporters::ExporterConfiguration;
 use model_builder::{Event, ProcessBuilder};
-use osmia_broker::{Client, FeatureLevel, Node, NodeOptions};
 use protocol::*;
 use replication::{GroupId, GroupWrite, LogOptions, LogStore, Position, RaftEngineLog, WriteBatch};
 use serde_json::{Map, Value};
@@ -184,7 +184,7 @@ fn what_waits_in_a_directory_goes_on_to_its_end_at_a_newer_level() {
 
 /// As after a checkpoint of the second partition in a node that goes on.
 fn compact(directory: &Path) {
-    let report = osmia_broker::doctor::examine(directory).expect("readable");
+    let report = broker::doctor::examine(directory).expect("readable");
     let index = report.partitions[1].checkpoint.as_ref().expect("readable").as_ref().expect("there").applied;
     let (group, log) =
         (GroupId(2), RaftEngineLog::open(&directory.join("log"), LogOptions::default()).expect("readable"));
@@ -233,7 +233,7 @@ fn a_directory_that_was_put_back_begins_another_life() {
     let before = create_with(&node.client(), 2, "a");
     eventually("the records", || is_exported(&node));
     node.stop().expect("a clean stop");
-    let incarnation = osmia_broker::doctor::restored(&data, 1_800_000_000).expect("writable");
+    let incarnation = broker::doctor::restored(&data, 1_800_000_000).expect("writable");
     assert_eq!(incarnation, 1_800_000_000);
     let of_first_life = [1, 2].map(|partition| records_of(partition, &lines).len());
     let raised = || {
@@ -262,7 +262,7 @@ fn a_directory_that_was_put_back_begins_another_life() {
     let node = start(with_exporter(&data, &lines));
     assert!(activate_of(&node.client(), "pay").iter().any(|(_, instance)| *instance == before));
     node.stop().expect("a clean stop");
-    assert_eq!(osmia_broker::doctor::restored(&data, 5).expect("writable"), 1_800_000_001);
+    assert_eq!(broker::doctor::restored(&data, 5).expect("writable"), 1_800_000_001);
 }
 
 /// Writes a directory in which instances wait for time, for messages and for jobs.

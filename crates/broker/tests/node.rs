@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
-use model_builder::{Event, ProcessBuilder};
-use osmia_broker::{
+use broker::{
     Client, FeatureLevel, FlowControlOptions, Health, JobSink, Node, NodeOptions, Push, Reply, Role,
     StreamSpecification, StreamWindow, SubmitError,
 };
+use model_builder::{Event, ProcessBuilder};
 use protocol::*;
 use support::*;
 
@@ -281,7 +281,7 @@ fn partitions_are_raised_to_a_level_and_a_build_without_it_refuses_them() {
     let raise = |client: &Client, partition, level| {
         let (sender, answer) = mpsc::channel();
         client.raise_feature_level(PartitionId(partition), level, move |reply| drop(sender.send(reply)))?;
-        Ok::<_, osmia_broker::RaiseError>(answer.recv_timeout(LIMIT).expect("answered").expect("taken").rejection)
+        Ok::<_, broker::RaiseError>(answer.recv_timeout(LIMIT).expect("answered").expect("taken").rejection)
     };
     for unknown in [2, 999, test] {
         let error = raise(&node.client(), 2, unknown).expect_err("unknown").to_string();

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use osmia_differential::compare::{KnownDifferences, difference, show_reasons};
-use osmia_differential::expressions;
-use osmia_differential::ours::Ours;
-use osmia_differential::random::{self, FEATURES, Features, Sides};
-use osmia_differential::reference::{Launch, Reference};
-use osmia_differential::scenario::{self, Scenario};
-use osmia_differential::session::Session;
-use osmia_differential::tables;
+use differential::compare::{KnownDifferences, difference, show_reasons};
+use differential::expressions;
+use differential::ours::Ours;
+use differential::random::{self, FEATURES, Features, Sides};
+use differential::reference::{Launch, Reference};
+use differential::scenario::{self, Scenario};
+use differential::session::Session;
+use differential::tables;
 
 const USAGE: &str =
     "usage: osmia-differential [--filter TEXT] [--update] [--models COUNT] [--seed SEED] [--without FEATURES]

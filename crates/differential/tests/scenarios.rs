@@ -1,10 +1,10 @@
 //! The engine does on every written scenario what the reference engine does, as far as it is not meant to differ. The
 //! stored traces come from `make differential`; no reference engine is needed here.
 
-use osmia_differential::compare::difference;
-use osmia_differential::ours::Ours;
-use osmia_differential::scenario::{self, Scenario, Trace, directory, read_all};
-use osmia_differential::session::Session;
+use differential::compare::difference;
+use differential::ours::Ours;
+use differential::scenario::{self, Scenario, Trace, directory, read_all};
+use differential::session::Session;
 
 fn run(scenario: &Scenario) -> Trace {
     Session::run(&mut Ours::new(1), &scenario.files, &scenario.steps).expect("the engine goes on").trace

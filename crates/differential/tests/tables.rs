@@ -1,7 +1,7 @@
 //! Random decisions give what the stored outcomes of the reference's decision engine say, as far as they are not meant to
 //! differ. The outcomes come from `make differential`; no reference engine is needed here.
 
-use osmia_differential::tables::differences_from_stored;
+use differential::tables::differences_from_stored;
 
 #[test]
 fn random_decisions_give_what_the_reference_gives() {

@@ -1,11 +1,11 @@
-//! The figures of DMN's marks: small and large decision tables. Run with `cargo bench -p osmia-dmn`.
+//! The figures of DMN's marks: small and large decision tables. Run with `cargo bench -p dmn`.
 
 use std::fmt::Write;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
+use dmn::{DecisionRequirementsGraph, parse};
 use feel::{Environment, Scope, VariableText};
-use osmia_dmn::{DecisionRequirementsGraph, parse};
 
 /// The allocator of the product.
 #[global_allocator]

@@ -4,8 +4,8 @@ mod support;
 
 use std::collections::BTreeSet;
 
+use dmn::{DecisionType, MAXIMUM_EVALUATED_DECISIONS, parse};
 use feel::{Environment, Value};
-use osmia_dmn::{DecisionType, MAXIMUM_EVALUATED_DECISIONS, parse};
 use support::{decision, evaluate, graph, literal, model, output, table, variables};
 
 fn tabled(attributes: &str, outputs: &[&str], rules: &[&str], json: &str) -> String {

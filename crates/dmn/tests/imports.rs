@@ -2,8 +2,8 @@
 
 mod support;
 
+use dmn::{DecisionRequirementsGraph, parse_with_imports};
 use feel::Environment;
-use osmia_dmn::{DecisionRequirementsGraph, parse_with_imports};
 use support::{decision, evaluate, literal, model, output, table};
 
 /// A file of this namespace. Imports are written as `name=namespace`.

@@ -2,8 +2,8 @@
 
 mod support;
 
+use dmn::{MAXIMUM_NESTING_LEVELS, MAXIMUM_RESOURCE_BYTES, parse};
 use feel::{Budget, Environment, Scope, VariableText};
-use osmia_dmn::{MAXIMUM_NESTING_LEVELS, MAXIMUM_RESOURCE_BYTES, parse};
 use support::{decision, definitions, evaluate, graph, literal, model, output, table, variables};
 
 fn sample() -> String {

@@ -2,7 +2,7 @@
 
 mod support;
 
-use osmia_dmn::{MAXIMUM_PROBLEMS, parse};
+use dmn::{MAXIMUM_PROBLEMS, parse};
 use support::{decision, definitions, literal, model, report, table};
 
 /// Each content must be refused with a report that contains the text.

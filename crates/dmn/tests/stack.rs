@@ -3,8 +3,8 @@
 
 mod support;
 
+use dmn::MAXIMUM_NESTING_LEVELS;
 use feel::json;
-use osmia_dmn::MAXIMUM_NESTING_LEVELS;
 use support::{decision, evaluate, graph, literal, model, table};
 
 /// Reading a model recurses with its XML elements, which may be 256 levels deep.

@@ -14,8 +14,8 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use cases::{Case, Suite};
+use dmn::{DecisionRequirementsGraph, ValidationReport, parse_with_imports};
 use feel::{Environment, Value};
-use osmia_dmn::{DecisionRequirementsGraph, ValidationReport, parse_with_imports};
 
 const LEVELS: [&str; 2] = ["compliance-level-2", "compliance-level-3"];
 const KNOWN_FAILURES: &str = include_str!("tck/known-failures.tsv");

@@ -1,5 +1,5 @@
 //! Scenarios as data: each file in `tests/scenarios` holds steps (lines that start with `> `) and what must happen after
-//! each. `UPDATE_EXPECTATIONS=1 cargo test -p osmia-engine --test scenarios` writes what happens now into the files; the
+//! each. `UPDATE_EXPECTATIONS=1 cargo test -p engine --test scenarios` writes what happens now into the files; the
 //! difference is then to be read.
 
 use std::path::Path;

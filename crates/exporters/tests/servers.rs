@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use osmia_exporters::{
+use exporters::{
     Arguments, Context, Controller, Delivery, Exporter, ExporterConfiguration, Kept, Opening, PartitionExporter,
     RecordFilter, Role,
 };

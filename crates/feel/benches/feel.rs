@@ -1,10 +1,10 @@
 //! The figures of FEEL's marks: compile and evaluate a condition, a filter with a projection, a loop.
-//! Run with `cargo bench -p osmia-feel`.
+//! Run with `cargo bench -p feel`.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use osmia_feel::{Environment, Expression, Scope, VariableText, json};
+use feel::{Environment, Expression, Scope, VariableText, json};
 
 /// The allocator of the product.
 #[global_allocator]

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use osmia_feel::{Environment, Expression, Scope, UnaryTests, Value, VariableText};
+use feel::{Environment, Expression, Scope, UnaryTests, Value, VariableText};
 
 fn parse(text: &str) -> Expression {
     Expression::parse(text).unwrap_or_else(|error| panic!("{error}"))

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use osmia_feel::{
-    Budget, Environment, Evaluation, EvaluationError, Expression, JsonError, Scope, Value, VariableText, json,
-};
+use feel::{Budget, Environment, Evaluation, EvaluationError, Expression, JsonError, Scope, Value, VariableText, json};
 
 fn evaluate(text: &str) -> Result<Evaluation, EvaluationError> {
     let expression = Expression::parse(text).unwrap_or_else(|error| panic!("{error}"));

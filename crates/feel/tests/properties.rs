@@ -1,6 +1,6 @@
 //! Properties: whatever the text, nothing panics and everything ends; lazy and complete reading agree.
 
-use osmia_feel::{ConstantTest, Environment, Expression, Number, Scope, UnaryTests, Value, VariableText, json};
+use feel::{ConstantTest, Environment, Expression, Number, Scope, UnaryTests, Value, VariableText, json};
 use proptest::prelude::*;
 
 const VARIABLES: [(&str, &str); 5] = [

@@ -1,7 +1,7 @@
 //! Variables are read from their text only as far as an expression needs: the result and the warnings are the same as if
 //! they had been read as a whole.
 
-use osmia_feel::{Context, Environment, Expression, Scope, Value, VariableText};
+use feel::{Context, Environment, Expression, Scope, Value, VariableText};
 use proptest::prelude::*;
 
 /// Gives the variables as texts, as they are kept.
@@ -115,11 +115,11 @@ fn every_character_of_a_text_is_written_and_read_as_it_is_at_every_place() {
         for (before, behind) in (0..70).map(|before| (before, 70 - before)) {
             let text = format!("{}{character}{}", "x".repeat(before), "y".repeat(behind));
             let mut written = String::new();
-            osmia_feel::json::write_string(&text, &mut written);
+            feel::json::write_string(&text, &mut written);
             let is_escaped = character < ' ' || character == '"' || character == '\\';
             assert_eq!(written.contains('\\'), is_escaped, "{text:?}");
             assert!(!written.chars().any(|character| character < ' '), "{text:?}");
-            assert_eq!(osmia_feel::json::read_string(&written).as_deref(), Some(&*text));
+            assert_eq!(feel::json::read_string(&written).as_deref(), Some(&*text));
         }
     }
 }

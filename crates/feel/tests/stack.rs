@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use osmia_feel::{Budget, Environment, EvaluationError, Expression, Scope, UnaryTests, Value, VariableText, json};
+use feel::{Budget, Environment, EvaluationError, Expression, Scope, UnaryTests, Value, VariableText, json};
 
 const STACK_BYTES: usize = 256 << 10;
 

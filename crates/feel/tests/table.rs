@@ -4,7 +4,7 @@
 //! The source is the reference's FEEL engine (feel-scala 1.19.5), which gives the same as `make differential EXPRESSIONS=1`
 //! proves, unless the row names another one, because that engine gives something else.
 
-use osmia_feel::{Environment, Expression, Scope, VariableText, json};
+use feel::{Environment, Expression, Scope, VariableText, json};
 
 struct Variables(Vec<(String, String)>);
 

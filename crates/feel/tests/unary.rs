@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use osmia_feel::{
+use feel::{
     Budget, ConstantTest, Context, Environment, Evaluation, EvaluationError, Expression, Names, NativeFunction, Scope,
     UnaryTests, Value,
 };

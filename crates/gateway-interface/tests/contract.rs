@@ -1,10 +1,10 @@
 //! The interface is a contract with clients that we do not build: these tests pin what travels on the wire.
 
+use gateway_interface;
 use gateway_interface::{
     ActivateJobsRequest, ActivatedJob, CompleteJobRequest, CreateProcessInstanceRequest, DeleteResourceRequest,
     Deployment, ProcessMetadata, Resource, StreamActivatedJobsRequest, deployment,
 };
-use osmia_gateway_interface as gateway_interface;
 use prost::Message;
 
 /// The tag byte (or bytes) that starts a field of the given number and wire type.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Parser;
-use osmia_hostile::{Options, all, run};
+use hostile::{Options, all, run};
 
 /// Hostile models, data and clients against a node that this program starts and kills.
 #[derive(Parser)]

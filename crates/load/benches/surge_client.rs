@@ -1,7 +1,7 @@
 //! Processor time of the load generator for one refused creation: with the connection of the surge, and with the general
 //! client of `tonic`. The server answers each request with the same refusal.
 //!
-//! `cargo bench -p osmia-load --bench surge_client -- [REQUESTS] [REQUESTS PER SECOND]`
+//! `cargo bench -p load --bench surge_client -- [REQUESTS] [REQUESTS PER SECOND]`
 
 #[allow(dead_code, unused_imports, reason = "the bench uses only a part of the module")]
 #[path = "../src/surge/connection.rs"]

@@ -4,7 +4,7 @@
 //! Elements name their incoming and outgoing flows, as modelers write them and as other engines expect them.
 //!
 //! ```
-//! let xml = osmia_model_builder::ProcessBuilder::new("order")
+//! let xml = model_builder::ProcessBuilder::new("order")
 //!     .start("received")
 //!     .exclusive_gateway("large")
 //!     .condition("=total > 100").service_task("check", "check-order").end("checked")

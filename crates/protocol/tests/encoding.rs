@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use osmia_protocol::*;
+use protocol::*;
 
 fn command(key: i64) -> Command {
     let value = JobValue { variables: "{\"a\":1}".into(), ..JobValue::default() };

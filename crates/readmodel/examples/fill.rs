@@ -7,12 +7,12 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use exporters::{Arguments, Context, Controller, Delivery, Kept, Opening, PartitionExporter, RecordFilter, Role};
-use osmia_readmodel::query::{Condition, Direction, Entity, PROCESS_INSTANCES, Page, Search, Sort, Test, Value};
-use osmia_readmodel::{Audited, ReadModel, Retention};
 use protocol::{
     BpmnElementType, JobIntent, JobValue, Key, PartitionId, Payload, ProcessInstanceIntent as Intent,
     ProcessInstanceValue, Record, RecordSource, VariableIntent, VariableValue,
 };
+use readmodel::query::{Condition, Direction, Entity, PROCESS_INSTANCES, Page, Search, Sort, Test, Value};
+use readmodel::{Audited, ReadModel, Retention};
 
 const PARTITION: PartitionId = PartitionId(1);
 /// Instances that begin in the same second.
@@ -221,7 +221,7 @@ fn measure(model: &Arc<ReadModel>, what: &str, searches: impl Fn(u64) -> Search)
     for round in 0..ROUNDS {
         let (sender, receiver) = mpsc::channel();
         let search = searches(round.wrapping_mul(0x9E37_79B9));
-        let task = move |readers: &mut osmia_readmodel::query::Readers| {
+        let task = move |readers: &mut readmodel::query::Readers| {
             let begin = Instant::now();
             let found = search.run(readers).map(|found| found.items.len());
             sender.send((begin.elapsed(), found)).expect("somebody waits");
@@ -279,7 +279,7 @@ fn search(model: &Arc<ReadModel>, ended: u64) {
     measure(model, "all, newest first", |_| with(Condition::always(), &[("startDate", true)]));
     let (sender, receiver) = mpsc::channel();
     let first = with(Condition::always(), &[("startDate", true)]);
-    let task = move |readers: &mut osmia_readmodel::query::Readers| {
+    let task = move |readers: &mut readmodel::query::Readers| {
         let mut search = first.clone();
         for _ in 1..1_000 {
             let Some((_, last)) = search.run(readers).expect("a page").ends else { break };

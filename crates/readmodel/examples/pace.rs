@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use exporters::{Arguments, Context, Controller, Delivery, Kept, Opening, PartitionExporter, RecordFilter, Role};
-use osmia_readmodel::{Audited, ReadModel, Retention};
 use protocol::{
     BpmnElementType, JobBatchIntent, JobBatchValue, JobIntent, JobValue, Key, PartitionId, Payload,
     ProcessInstanceCreationIntent, ProcessInstanceCreationValue, ProcessInstanceIntent as Intent, ProcessInstanceValue,
     Record, RecordSource, VariableIntent, VariableValue,
 };
+use readmodel::{Audited, ReadModel, Retention};
 
 const PARTITION: PartitionId = PartitionId(1);
 const EPOCH: i64 = 1_700_000_000_000;

@@ -6,8 +6,6 @@ mod support;
 
 use std::sync::Arc;
 
-use osmia_readmodel::query::{AUDIT_LOGS, Condition, Search, Sort, Value};
-use osmia_readmodel::{Audited, Noted, ReadModel};
 use proptest::prelude::*;
 use protocol::{
     Actor, BpmnElementType, DecisionEvaluationIntent, DecisionEvaluationValue, DecisionIntent,
@@ -19,6 +17,8 @@ use protocol::{
     UserTaskIntent, UserTaskValue, VariableDocumentIntent, VariableDocumentUpdateSemantics, VariableDocumentValue,
     VariableIntent, VariableValue,
 };
+use readmodel::query::{AUDIT_LOGS, Condition, Search, Sort, Value};
+use readmodel::{Audited, Noted, ReadModel};
 use serde_json::{Value as Json, json};
 use support::{PARTITIONS, ask, folded};
 

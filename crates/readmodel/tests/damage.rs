@@ -7,11 +7,11 @@ use std::time::Duration;
 use exporters::{
     Context, Controller, Delivery, ExporterError, Kept, Opening, PartitionExporter, RecordFilter, Resume, Role,
 };
-use osmia_readmodel::{Audited, ReadModel, Retention};
 use protocol::{
     BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, Record, RecordPlace,
     RecordSource,
 };
+use readmodel::{Audited, ReadModel, Retention};
 
 const PARTITION: PartitionId = PartitionId(1);
 

@@ -5,15 +5,13 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use exporters::{Context, Controller, Delivery, ExporterConfiguration, Kept, Opening, PartitionExporter, Resume, Role};
-use osmia_readmodel::query::{
-    Condition, Cursor, Direction, Found, PROCESS_INSTANCES, Page, Readers, Search, Sort, Value,
-};
-use osmia_readmodel::{Audited, PostgreSql, ReadModel, Retention};
 use proptest::prelude::*;
 use protocol::{
     BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
     ProcessMetadata, ProcessValue, Record, RecordPlace, RecordSource,
 };
+use readmodel::query::{Condition, Cursor, Direction, Found, PROCESS_INSTANCES, Page, Readers, Search, Sort, Value};
+use readmodel::{Audited, PostgreSql, ReadModel, Retention};
 
 #[path = "support/postgresql.rs"]
 mod postgresql;

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use exporters::{Arguments, Context, Controller, Delivery, Kept, Opening, PartitionExporter, RecordFilter, Role};
-use osmia_readmodel::{Audited, Noted, ReadModel, Retention};
 use protocol::{Key, PartitionId, Payload, Record, RecordPlace, RecordSource, VariableIntent, VariableValue};
+use readmodel::{Audited, Noted, ReadModel, Retention};
 
 const PARTITION: PartitionId = PartitionId(1);
 const MOMENT: Duration = Duration::from_micros(1);

@@ -7,8 +7,6 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use exporters::{Context, Controller, Delivery, Kept, Opening, PartitionExporter, RecordFilter, Resume, Role};
-use osmia_readmodel::query::{AUDIT_LOGS, CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, PROCESS_INSTANCES, Search};
-use osmia_readmodel::{Audited, PostgreSql, ReadModel, Retention};
 use postgresql::PostgreSqlServer;
 use protocol::{
     BpmnElementType, Key, MessageStartEventSubscriptionIntent, MessageStartEventSubscriptionValue, PartitionId,
@@ -16,6 +14,8 @@ use protocol::{
     ProcessMessageSubscriptionValue, ProcessMetadata, ProcessValue, PurgeIntent, PurgeValue, Record, RecordPlace,
     RecordSource,
 };
+use readmodel::query::{AUDIT_LOGS, CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition, PROCESS_INSTANCES, Search};
+use readmodel::{Audited, PostgreSql, ReadModel, Retention};
 
 const PARTITION: PartitionId = PartitionId(1);
 
@@ -110,7 +110,7 @@ fn export(consumer: &mut dyn PartitionExporter, record: &Record) {
 /// Keys of the instances, and how many are active as the counters say.
 fn seen(model: &ReadModel) -> (Vec<i64>, i64) {
     let (sender, receiver) = mpsc::channel();
-    let look = move |readers: &mut osmia_readmodel::query::Readers| {
+    let look = move |readers: &mut readmodel::query::Readers| {
         let found = Search::new(&PROCESS_INSTANCES, Condition::always()).run(readers).expect("rows");
         let keys = found.items.iter().map(|item| {
             let item: serde_json::Value = serde_json::from_slice(item).expect("JSON");
@@ -128,7 +128,7 @@ fn seen(model: &ReadModel) -> (Vec<i64>, i64) {
 /// The instances to which messages came.
 fn messages(model: &ReadModel) -> Vec<i64> {
     let (sender, receiver) = mpsc::channel();
-    let look = move |readers: &mut osmia_readmodel::query::Readers| {
+    let look = move |readers: &mut readmodel::query::Readers| {
         let found = Search::new(&CORRELATED_MESSAGE_SUBSCRIPTIONS, Condition::always()).run(readers).expect("rows");
         let key = |item: &Vec<u8>| {
             let item: serde_json::Value = serde_json::from_slice(item).expect("JSON");
@@ -143,7 +143,7 @@ fn messages(model: &ReadModel) -> Vec<i64> {
 /// How many entries say who did what.
 fn entries(model: &ReadModel) -> u64 {
     let (sender, receiver) = mpsc::channel();
-    let look = move |readers: &mut osmia_readmodel::query::Readers| {
+    let look = move |readers: &mut readmodel::query::Readers| {
         let found = Search::new(&AUDIT_LOGS, Condition::always()).run(readers).expect("rows");
         sender.send(found.total).expect("somebody waits");
     };

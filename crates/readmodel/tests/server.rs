@@ -6,13 +6,13 @@ use std::time::Duration;
 use exporters::{
     Context, Controller, Delivery, ExporterError, Kept, Opening, PartitionExporter, RecordFilter, Resume, Role,
 };
-use osmia_readmodel::query::{Condition, Failure, Found, PROCESS_INSTANCES, Readers, Search};
-use osmia_readmodel::{Audited, PostgreSql, ReadModel, Retention};
 use proptest::prelude::*;
 use protocol::{
     BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
     ProcessMetadata, ProcessValue, Record, RecordPlace, RecordSource,
 };
+use readmodel::query::{Condition, Failure, Found, PROCESS_INSTANCES, Readers, Search};
+use readmodel::{Audited, PostgreSql, ReadModel, Retention};
 
 #[path = "support/postgresql.rs"]
 mod postgresql;

@@ -7,14 +7,14 @@ mod support;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use osmia_readmodel::query::{Condition, FORMS, Search, Sort, Test, USER_TASKS, VARIABLES, Value, VariableScope};
-use osmia_readmodel::{Audited, ReadModel};
 use proptest::prelude::*;
 use protocol::{
     BpmnElementType, FormIntent, FormMetadata, FormValue, Key, PartitionId, Payload, ProcessInstanceIntent,
     ProcessInstanceValue, ProcessIntent, ProcessMetadata, ProcessValue, Record, UserTaskIntent, UserTaskValue,
     VariableIntent, VariableValue,
 };
+use readmodel::query::{Condition, FORMS, Search, Sort, Test, USER_TASKS, VARIABLES, Value, VariableScope};
+use readmodel::{Audited, ReadModel};
 use serde_json::Value as Json;
 use support::{PARTITIONS, ask, folded};
 

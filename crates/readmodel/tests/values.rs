@@ -6,12 +6,12 @@ mod support;
 
 use std::sync::Arc;
 
-use osmia_readmodel::query::{Condition, Readers, Search, Test, VARIABLES, Value};
-use osmia_readmodel::{Audited, Noted};
 use protocol::{
     BpmnElementType, Key, PartitionId, Payload, ProcessInstanceIntent, ProcessInstanceValue, ProcessIntent,
     ProcessMetadata, ProcessValue, Record, VariableIntent, VariableValue,
 };
+use readmodel::query::{Condition, Readers, Search, Test, VARIABLES, Value};
+use readmodel::{Audited, Noted};
 use support::{PARTITIONS, ask, folded};
 
 const FIRST: PartitionId = PARTITIONS[0];

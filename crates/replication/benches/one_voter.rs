@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use osmia_replication::{GroupId, LogOptions, LogStore, MemoryLog, Message, NodeId, Options, RaftEngineLog, Replicas};
+use replication::{GroupId, LogOptions, LogStore, MemoryLog, Message, NodeId, Options, RaftEngineLog, Replicas};
 
 const ME: NodeId = NodeId(1);
 const PAYLOAD_BYTES: usize = 1024;

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use osmia_replication::{
-    CrashPoint, GroupId, LogError, LogOptions, LogStore, MembershipChange, MemoryLog, Message, NodeId, Options,
-    ProposeError, RaftEngineLog, Replicas, ReplicationError, Role, StepError,
-};
 use protobuf::Message as _;
 use raft::eraftpb::{self, MessageType};
 use raft_engine::env::{DefaultFileSystem, FileSystem, Handle, Permission, WriteExt};
+use replication::{
+    CrashPoint, GroupId, LogError, LogOptions, LogStore, MembershipChange, MemoryLog, Message, NodeId, Options,
+    ProposeError, RaftEngineLog, Replicas, ReplicationError, Role, StepError,
+};
 
 const GROUP: GroupId = GroupId(0);
 const FIRST: NodeId = NodeId(1);

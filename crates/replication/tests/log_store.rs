@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use osmia_replication::{
+use raft::eraftpb::{Entry, HardState};
+use replication::{
     Anchor, GroupId, GroupWrite, LogError, LogOptions, LogStore, MemoryLog, Message, NodeId, Options, Position,
     RaftEngineLog, Replicas, WriteBatch,
 };
-use raft::eraftpb::{Entry, HardState};
 
 const A: GroupId = GroupId(0);
 const B: GroupId = GroupId(7);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use osmia_replication::{
+use replication::{
     Committed, CrashPoint, GroupId, LogError, LogStore, MembershipChange, MemoryLog, Message, NodeId, Options,
     ProposeError, Replicas, ReplicationError, Role, Round,
 };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use chance::Chance;
 use cluster::{Cluster, Disk, GROUPS};
-use osmia_replication::{CrashPoint, LogOptions, MembershipChange, MemoryLog, NodeId, RaftEngineLog, Role};
 use proptest::prelude::*;
+use replication::{CrashPoint, LogOptions, MembershipChange, MemoryLog, NodeId, RaftEngineLog, Role};
 
 const FOUNDERS: usize = 3;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use clap::Parser;
-use osmia_simulator::{Report, run_seed, run_with, swarm};
+use simulator::{Report, run_seed, run_with, swarm};
 
 /// Runs a simulated cluster with the faults of many seeds.
 #[derive(Parser)]

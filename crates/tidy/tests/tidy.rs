@@ -160,19 +160,19 @@ fn the_lock_file_of_the_fuzz_targets_knows_every_dependency() {
     let floors: BTreeMap<&str, u8> = FLOORS.iter().copied().collect();
     let mut packages = 0;
     for package in lock.split("[[package]]\n") {
-        let Some(name) = package.strip_prefix("name = \"osmia-").and_then(|rest| rest.split('"').next()) else {
+        let Some(name) = package.strip_prefix("name = \"").and_then(|rest| rest.split('"').next()) else {
             continue;
         };
-        if !floors.contains_key(name) {
+        // A crate of the workspace comes from no registry.
+        if !floors.contains_key(name) || package.contains("\nsource = ") {
             continue;
         }
         packages += 1;
         for dependency in dependencies(name) {
-            let known =
-                if floors.contains_key(dependency.as_str()) { format!("osmia-{dependency}") } else { dependency };
-            let is_there =
-                [format!("\n \"{known}\""), format!("\n \"{known} ")].iter().any(|line| package.contains(line));
-            assert!(is_there, "fuzz/Cargo.lock lacks {known} of {name}; `cargo metadata` in fuzz/ adds it");
+            let is_there = [format!("\n \"{dependency}\""), format!("\n \"{dependency} ")]
+                .iter()
+                .any(|line| package.contains(line));
+            assert!(is_there, "fuzz/Cargo.lock lacks {dependency} of {name}; `cargo metadata` in fuzz/ adds it");
         }
     }
     assert!(packages > 5, "{packages} packages of the workspace in fuzz/Cargo.lock");

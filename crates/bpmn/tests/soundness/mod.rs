@@ -1,6 +1,6 @@
 //! What must hold of every process that is compiled, whatever the rules for new deployments say.
 
-use osmia_bpmn::model::{Behavior, Element, ElementIndex, ElementType, ExecutableProcess, FlowIndex, PROCESS};
+use bpmn::model::{Behavior, Element, ElementIndex, ElementType, ExecutableProcess, FlowIndex, PROCESS};
 
 /// Panics where an invariant of the crate does not hold.
 pub fn check(process: &ExecutableProcess) {

@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use model_builder::ProcessBuilder;
-use osmia_broker::{
+use broker::{
     Client, JobSink, Node, NodeOptions, Push, Reply, StreamHandle, StreamSpecification, StreamWindow, SubmitError,
 };
+use model_builder::ProcessBuilder;
 use protocol::*;
 
 pub const LIMIT: Duration = Duration::from_secs(120);

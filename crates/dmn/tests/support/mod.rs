@@ -4,8 +4,8 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use dmn::{DecisionEvaluation, DecisionRequirementsGraph, parse};
 use feel::{Context, Environment, Value};
-use osmia_dmn::{DecisionEvaluation, DecisionRequirementsGraph, parse};
 
 /// A file with these elements.
 pub(crate) fn definitions(content: &str) -> String {

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use dmn::ValidationReport;
 use feel::{Context, Value};
-use osmia_dmn::ValidationReport;
 use roxmltree::{Document, Node};
 
 use crate::values::{elements, same, value};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use osmia_load::{AvailabilityOptions, AvailabilityReport, Database, History, Mode, Outcome, Profile, Report, Work};
+use load::{AvailabilityOptions, AvailabilityReport, Database, History, Mode, Outcome, Profile, Report, Work};
 
 use crate::fake::search::{FakeSearch, SearchFaults};
 use crate::fake::{FakeGateway, Faults};
@@ -17,8 +17,8 @@ async fn run(profile: Profile, database: Database, faults: SearchFaults, wanted_
         ..AvailabilityOptions::new(database, vec![search_address])
     };
     let mode = at_rate(Work::new(profile), 100.0, LONG);
-    let options = osmia_load::Options { availability: Some(availability), ..options(&address, mode) };
-    (osmia_load::run(options).await.expect("the run succeeds"), search)
+    let options = load::Options { availability: Some(availability), ..options(&address, mode) };
+    (load::run(options).await.expect("the run succeeds"), search)
 }
 
 fn availability(report: &Report) -> &AvailabilityReport {
@@ -79,7 +79,7 @@ async fn a_search_that_finds_another_instance_has_found_nothing() {
 async fn availability_is_refused_where_nothing_is_created() {
     let wanted = AvailabilityOptions::new(Database::ReadModel, vec!["127.0.0.1:1".to_owned()]);
     let refusal = |mode: Mode, availability: AvailabilityOptions| {
-        let options = osmia_load::Options { availability: Some(availability), ..options("127.0.0.1:1", mode) };
+        let options = load::Options { availability: Some(availability), ..options("127.0.0.1:1", mode) };
         options.check().expect_err("must be refused").to_string()
     };
     let messages = || at_rate(Work::new(Profile::Messages), 1.0, LONG);
@@ -96,7 +96,7 @@ async fn results_are_appended_and_compared_with_those_of_the_same_settings() {
     let (_gateway, address) = FakeGateway::start(Faults::default()).await;
     let measure = async |rate: f64| {
         let mode = at_rate(Work::new(Profile::OneTask), rate, LONG);
-        osmia_load::run(options(&address, mode)).await.expect("the run succeeds")
+        load::run(options(&address, mode)).await.expect("the run succeeds")
     };
     let append = |report: &Report, commit: &str| {
         let history = History::open(file.clone()).expect("it can be read");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use osmia_load::{
+use load::{
     LoadError, MaximumOptions, MessageCounts, Mode, Options, Outcome, Profile, RateReport, Report, TimersOptions,
     TimersReport, WaitingOptions, Work,
 };
@@ -173,7 +173,7 @@ pub async fn run_timers(faults: Faults, limit: Duration, rate: f64) -> (TimersRe
             rate,
             ..TimersOptions::new(Work::new(Profile::Timers), 1_000)
         };
-        let report = match osmia_load::run(options(&address, Mode::Timers(timers))).await {
+        let report = match load::run(options(&address, Mode::Timers(timers))).await {
             Err(LoadError::DueTooSoon { .. }) if due_in < 2 * LONG => {
                 due_in *= 3;
                 continue;
@@ -229,7 +229,7 @@ async fn what_cannot_be_measured_is_refused_with_a_reason() {
         warm_up: Duration::from_secs(1),
         ..TimersOptions::new(Work::new(Profile::Timers), 1_000)
     };
-    let error = osmia_load::run(options(&address, Mode::Timers(timers))).await.expect_err("creating takes 20 s");
+    let error = load::run(options(&address, Mode::Timers(timers))).await.expect_err("creating takes 20 s");
     assert!(matches!(error, LoadError::DueTooSoon { wanted: 1_000, .. }), "{error}");
     assert!(error.to_string().contains("Give more time until they are due"), "{error}");
 
@@ -237,7 +237,7 @@ async fn what_cannot_be_measured_is_refused_with_a_reason() {
     let (_gateway, address) = FakeGateway::start(Faults { refuse_publication_every: 1, ..Faults::default() }).await;
     let mode = at_rate(Work::new(Profile::Mixed), 10.0, SHORT);
     let short = Options { settle_limit: 5 * SHORT, ..options(&address, mode) };
-    let error = osmia_load::run(short).await.expect_err("no message is ever published");
+    let error = load::run(short).await.expect_err("no message is ever published");
     let text = error.to_string();
     assert!(matches!(error, LoadError::NothingCompletes { .. }), "{text}");
     assert!(text.contains("task-message-task") && text.contains("RESOURCE_EXHAUSTED"), "{text}");

@@ -12,7 +12,7 @@ mod timing;
 use std::time::Duration;
 
 use fake::{FakeGateway, Faults};
-use osmia_load::{
+use load::{
     Delivery, DrainOptions, IdleOptions, LoadError, MaximumOptions, Measured, Mode, Options, Outcome, Profile,
     RateOptions, RateReport, Report, WaitingOptions, Work,
 };
@@ -34,7 +34,7 @@ fn options(address: &str, mode: Mode) -> Options {
 }
 
 async fn run(address: &str, mode: Mode) -> Report {
-    let report = osmia_load::run(options(address, mode)).await.expect("the run succeeds");
+    let report = load::run(options(address, mode)).await.expect("the run succeeds");
     // Whatever was measured can be printed and read by a program.
     assert!(report.to_string().contains("(version fake, 1 nodes, 1 partitions"));
     let json = serde_json::to_value(&report).expect("a report serializes");
@@ -200,12 +200,12 @@ async fn what_cannot_run_says_why() {
         let mode = Mode::Rate(RateOptions::new(Work::new(Profile::OneTask), 10.0));
         Options { settle_limit: SHORT, ..options(address, mode) }
     };
-    let error = osmia_load::run(short("127.0.0.1:1")).await.expect_err("nothing listens on port 1");
+    let error = load::run(short("127.0.0.1:1")).await.expect_err("nothing listens on port 1");
     assert!(matches!(&error, LoadError::Connect { .. }), "{error}");
     assert!(error.to_string().contains("127.0.0.1:1"), "{error}");
 
     let faults = Faults { lose_every: 1, ..Faults::default() };
     let (_gateway, address) = FakeGateway::start(faults).await;
-    let error = osmia_load::run(short(&address)).await.expect_err("no job ever comes");
+    let error = load::run(short(&address)).await.expect_err("no job ever comes");
     assert!(matches!(error, LoadError::NothingCompletes { created, .. } if created > 0), "{error}");
 }

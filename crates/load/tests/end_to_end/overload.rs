@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use osmia_load::{
+use load::{
     DrainBeside, DrainOptions, MisbehavingOptions, MisbehavingReport, Misbehaviour, Mode, Outcome, Phase, PhaseReport,
     Profile, SurgeOptions, SurgeReport, WaitingOptions, Work,
 };

@@ -2,9 +2,7 @@
 
 use std::time::Duration;
 
-use osmia_load::{
-    Delivery, MaximumOptions, MisbehavingOptions, Misbehaviour, Mode, Outcome, Profile, SurgeOptions, Work,
-};
+use load::{Delivery, MaximumOptions, MisbehavingOptions, Misbehaviour, Mode, Outcome, Profile, SurgeOptions, Work};
 
 use crate::events::run_timers;
 use crate::fake::{FakeGateway, Faults};

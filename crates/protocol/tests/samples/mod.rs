@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use osmia_protocol::*;
+use protocol::*;
 
 /// One of each type, of senders of each kind.
 pub fn records() -> Vec<Record> {

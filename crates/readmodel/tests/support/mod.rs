@@ -4,9 +4,9 @@ use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
 use exporters::{Context, Controller, Delivery, ExporterConfiguration, Kept, Opening, PartitionExporter, Resume, Role};
-use osmia_readmodel::query::Readers;
-use osmia_readmodel::{Audited, PostgreSql, ReadModel, Retention};
 use protocol::{PartitionId, Record, RecordPlace, RecordSource};
+use readmodel::query::Readers;
+use readmodel::{Audited, PostgreSql, ReadModel, Retention};
 
 use super::postgresql::PostgreSqlServer;
 

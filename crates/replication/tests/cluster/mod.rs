@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::sync::{Arc, Mutex};
 
 use chance::Chance;
-use osmia_replication::{
+use replication::{
     Committed, Entry, Frame, GroupId, LogError, LogStore, MembershipChange, Message, NodeId, Options, Position,
     ProposeError, Replicas, ReplicationError, Role, Round, SnapshotReceiver, SnapshotSink, SnapshotSource,
     SnapshotStream, StagedSnapshot, StepError,
