@@ -1,0 +1,396 @@
+//! The shell: sockets and threads.
+//!
+//! | thread | how many | does |
+//! |---|---|---|
+//! | `peers listen` | 1 | accepts connections |
+//! | `peers from` | one per connection | reads frames |
+//! | `peers to NODE LANE` | one per peer and lane | dials, and writes what waits, as much as there is in one write |
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::mem::MaybeUninit;
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use socket2::SockRef;
+
+use crate::connection::{Event, GREETING_MS_MAX, Inbound, Outbound};
+use crate::hello::HELLO_BYTES_MAX;
+use crate::identity::{Identity, NodeNumber};
+use crate::lane::Lane;
+use crate::queue::{Queue, SendError};
+use crate::registry::Registry;
+
+/// How long a node is dialed before it counts as absent.
+const DIAL_TIMEOUT: Duration = Duration::from_secs(1);
+/// Pauses between attempts to dial: the first, and the longest after it doubled.
+const DIAL_PAUSE: Duration = Duration::from_millis(20);
+const DIAL_PAUSE_MAX: Duration = Duration::from_millis(500);
+/// How long written bytes may stay without the other node's acknowledgement.
+const USER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a thread that reads looks whether it should end or its peer is silent.
+const READ_TIMEOUT: Duration = Duration::from_millis(250);
+/// Bytes that are read at once.
+const READ_BYTES: usize = 64 * 1024;
+/// Bytes that the system keeps unsent on the lane of consensus: what waits there cannot be overtaken.
+const CONSENSUS_SEND_BUFFER_BYTES: usize = 256 * 1024;
+/// Connections that have not said who they are; further ones are closed as they come.
+const STRANGERS_MAX: usize = 64;
+
+/// Takes what comes from other nodes. Called by the threads that read, so it must not block.
+pub trait Receiver: Send + Sync + 'static {
+    /// A frame came.
+    fn received(&self, from: NodeNumber, lane: Lane, kind: u8, payload: Bytes);
+    /// Frames can be sent to a node.
+    fn connected(&self, to: &Identity, lane: Lane);
+    /// Frames cannot be sent to a node any more; those on their way may be lost.
+    fn disconnected(&self, to: NodeNumber, lane: Lane);
+}
+
+/// Where a node listens, and the other members.
+#[derive(Clone, Debug)]
+pub struct MeshOptions {
+    /// The address to listen on; port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// What the node says of itself.
+    pub identity: Identity,
+    /// The other members with their addresses, as HOST:PORT. Names are looked up at each attempt to dial.
+    pub members: BTreeMap<NodeNumber, String>,
+}
+
+/// The mesh could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum MeshError {
+    /// The port is taken or may not be used.
+    #[error("cannot listen for other nodes on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// The system gives no thread.
+    #[error("cannot start a thread for the connections between nodes: {0}")]
+    Thread(io::Error),
+}
+
+/// What all threads share.
+struct Shared {
+    receiver: Box<dyn Receiver>,
+    registry: Mutex<Registry>,
+    begun: Instant,
+    is_stopped: AtomicBool,
+    strangers: AtomicUsize,
+}
+
+impl Shared {
+    fn now_ms(&self) -> u64 {
+        u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+}
+
+/// The connections of a node to all others.
+pub struct Mesh {
+    shared: Arc<Shared>,
+    address: SocketAddr,
+    queues: BTreeMap<(NodeNumber, Lane), Arc<Queue>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Mesh {
+    /// Listens, and dials all other members until they answer.
+    ///
+    /// # Errors
+    /// When the port or a thread cannot be had.
+    pub fn start(options: MeshOptions, receiver: impl Receiver) -> Result<Mesh, MeshError> {
+        let MeshOptions { listen, identity, members } = options;
+        let fail = |error| MeshError::Listen { address: listen, error };
+        let listener = TcpListener::bind(listen).map_err(fail)?;
+        let address = listener.local_addr().map_err(fail)?;
+        listener.set_nonblocking(true).map_err(fail)?;
+        let registry = Mutex::new(Registry::new(identity, members.keys().copied()));
+        let shared = Arc::new(Shared {
+            receiver: Box::new(receiver),
+            registry,
+            begun: Instant::now(),
+            is_stopped: AtomicBool::new(false),
+            strangers: AtomicUsize::new(0),
+        });
+        let mut mesh = Mesh { shared: shared.clone(), address, queues: BTreeMap::new(), threads: Vec::new() };
+        mesh.spawn("peers listen".to_owned(), move || listen_on(&listener, &shared))?;
+        for (node, address) in members {
+            for lane in Lane::ALL {
+                let queue = Arc::new(Queue::new(node, lane));
+                mesh.queues.insert((node, lane), queue.clone());
+                let (shared, address) = (mesh.shared.clone(), address.clone());
+                mesh.spawn(format!("peers to {node} {lane}"), move || send_to(&shared, node, lane, &address, &queue))?;
+            }
+        }
+        Ok(mesh)
+    }
+
+    fn spawn(&mut self, name: String, run: impl FnOnce() + Send + 'static) -> Result<(), MeshError> {
+        let thread = std::thread::Builder::new().name(name).spawn(run).map_err(MeshError::Thread)?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Where the node listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Which connections are taken: to be changed when the cluster learns of a founding or of another directory.
+    pub fn registry<R>(&self, change: impl FnOnce(&mut Registry) -> R) -> R {
+        change(&mut self.shared.registry.lock())
+    }
+
+    /// Sends a frame, whose payload is made of parts. It arrives whole and in order, or is lost with its connection.
+    ///
+    /// # Errors
+    /// When it is certain that nothing of it is sent.
+    pub fn send(&self, to: NodeNumber, lane: Lane, kind: u8, payload: &[&[u8]]) -> Result<(), SendError> {
+        self.queues.get(&(to, lane)).ok_or(SendError::Unknown(to))?.send(kind, payload)
+    }
+}
+
+impl Drop for Mesh {
+    fn drop(&mut self) {
+        self.shared.is_stopped.store(true, Ordering::Release);
+        self.queues.values().for_each(|queue| queue.stop());
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn listen_on(listener: &TcpListener, shared: &Arc<Shared>) {
+    let mut readers: Vec<JoinHandle<()>> = Vec::new();
+    while !shared.is_stopped() {
+        readers.retain(|reader| !reader.is_finished());
+        match listener.accept() {
+            Ok((stream, address)) => {
+                if shared.strangers.fetch_add(1, Ordering::AcqRel) >= STRANGERS_MAX {
+                    shared.strangers.fetch_sub(1, Ordering::AcqRel);
+                    tracing::debug!(%address, "closed a connection of a stranger: {STRANGERS_MAX} have not said who they are");
+                    continue;
+                }
+                let of_reader = shared.clone();
+                let name = "peers from".to_owned();
+                let spawned =
+                    std::thread::Builder::new().name(name).spawn(move || read_from(stream, address, &of_reader));
+                match spawned {
+                    Ok(reader) => readers.push(reader),
+                    Err(error) => {
+                        shared.strangers.fetch_sub(1, Ordering::AcqRel);
+                        tracing::warn!(%address, "cannot start a thread for a connection of another node: {error}");
+                    }
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(5)),
+            Err(error) => {
+                tracing::warn!("cannot accept connections of other nodes: {error}; trying again");
+                std::thread::sleep(READ_TIMEOUT);
+            }
+        }
+    }
+    for reader in readers {
+        let _ = reader.join();
+    }
+}
+
+/// Counts a stranger until it has said who it is, or its connection ends.
+struct Stranger<'a>(Option<&'a AtomicUsize>);
+
+impl Stranger<'_> {
+    fn is_known(&mut self) {
+        if let Some(count) = self.0.take() {
+            count.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Drop for Stranger<'_> {
+    fn drop(&mut self) {
+        self.is_known();
+    }
+}
+
+fn read_from(mut stream: TcpStream, address: SocketAddr, shared: &Shared) {
+    let mut stranger = Stranger(Some(&shared.strangers));
+    let is_set = stream
+        .set_nonblocking(false)
+        .and_then(|()| stream.set_read_timeout(Some(READ_TIMEOUT)))
+        .and_then(|()| stream.set_write_timeout(Some(DIAL_TIMEOUT)));
+    if is_set.is_err() {
+        return;
+    }
+    let (mut inbound, mut from) = (Inbound::new(shared.now_ms()), None);
+    let (mut buffer, mut back, mut events) = (vec![0; READ_BYTES], Vec::new(), Vec::new());
+    while !shared.is_stopped() {
+        let read = match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(read) => read,
+            Err(error) if is_timeout(&error) => 0,
+            Err(_) => break,
+        };
+        let taken = match read {
+            0 => inbound.tick(shared.now_ms()),
+            _ => {
+                let mut registry = shared.registry.lock();
+                inbound.received(&buffer[..read], shared.now_ms(), &mut registry, &mut back, &mut events)
+            }
+        };
+        for event in events.drain(..) {
+            match event {
+                Event::Opened { identity, lane } => {
+                    stranger.is_known();
+                    from = Some((identity.node, lane));
+                }
+                Event::Frame { kind, payload } => {
+                    if let Some((node, lane)) = from {
+                        shared.receiver.received(node, lane, kind, payload);
+                    }
+                }
+            }
+        }
+        let is_written = back.is_empty() || stream.write_all(&back).is_ok();
+        back.clear();
+        if let Err(reason) = taken {
+            match from {
+                Some((node, lane)) => tracing::warn!(%node, %lane, "a connection of another node ends: {reason}"),
+                None => tracing::debug!(%address, "a connection of a stranger ends: {reason}"),
+            }
+            break;
+        }
+        // Trickled bytes must not outlast the time for the hello.
+        if !is_written || !inbound.is_open() && inbound.tick(shared.now_ms()).is_err() {
+            break;
+        }
+    }
+    let _ = stream.shutdown(Shutdown::Both);
+}
+
+fn send_to(shared: &Shared, node: NodeNumber, lane: Lane, address: &str, queue: &Queue) {
+    let mut pause = DIAL_PAUSE;
+    let mut said = None;
+    while !queue.is_stopped() {
+        match dial(shared, node, lane, address) {
+            Ok((mut stream, identity)) => {
+                (pause, said) = (DIAL_PAUSE, None);
+                queue.open();
+                tracing::debug!(%node, %lane, address, "connected to another node");
+                shared.receiver.connected(&identity, lane);
+                let reason = write_all(&mut stream, queue);
+                queue.close();
+                let _ = stream.shutdown(Shutdown::Both);
+                shared.receiver.disconnected(node, lane);
+                if let Some(reason) = reason {
+                    tracing::debug!(%node, %lane, "lost the connection to another node: {reason}");
+                }
+            }
+            // Once for each reason: an absent node is dialed twice a second.
+            Err(reason) if lane == Lane::Consensus && said.as_ref() != Some(&reason) => {
+                tracing::info!(%node, address, "cannot connect to another node: {reason}; trying again");
+                said = Some(reason);
+            }
+            Err(_) => {}
+        }
+        queue.pause(pause);
+        pause = (pause * 2).min(DIAL_PAUSE_MAX);
+    }
+}
+
+/// Connects and greets.
+fn dial(shared: &Shared, node: NodeNumber, lane: Lane, address: &str) -> Result<(TcpStream, Identity), String> {
+    let said = |error: io::Error| error.to_string();
+    let addresses = address.to_socket_addrs().map_err(said)?;
+    let mut last = Err("its name has no address".to_owned());
+    for address in addresses {
+        last = TcpStream::connect_timeout(&address, DIAL_TIMEOUT).map_err(said);
+        if last.is_ok() {
+            break;
+        }
+    }
+    let mut stream = last?;
+    set_up(&stream, lane).map_err(said)?;
+    let own = shared.registry.lock().own().clone();
+    let (mut outbound, hello) = Outbound::new(&own, node, lane, shared.now_ms());
+    stream.write_all(&hello).map_err(said)?;
+    let mut buffer = [0; HELLO_BYTES_MAX];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return Err("it closed the connection".to_owned()),
+            Ok(read) => {
+                let event = outbound.received(&buffer[..read], &mut shared.registry.lock());
+                if let Some(Event::Opened { identity, .. }) = event.map_err(|closed| closed.to_string())? {
+                    return Ok((stream, identity));
+                }
+            }
+            Err(error) if is_timeout(&error) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        outbound.tick(shared.now_ms()).map_err(|closed| closed.to_string())?;
+    }
+}
+
+fn set_up(stream: &TcpStream, lane: Lane) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(Duration::from_millis(GREETING_MS_MAX)))?;
+    let socket = SockRef::from(stream);
+    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
+    if lane == Lane::Consensus {
+        socket.set_send_buffer_size(CONSENSUS_SEND_BUFFER_BYTES)?;
+    }
+    Ok(())
+}
+
+/// Writes what waits until the connection ends; why it did.
+fn write_all(stream: &mut TcpStream, queue: &Queue) -> Option<io::Error> {
+    let mut buffer = Vec::new();
+    if let Err(error) = stream.set_write_timeout(Some(READ_TIMEOUT)) {
+        return Some(error);
+    }
+    loop {
+        queue.take(&mut buffer);
+        if buffer.is_empty() {
+            Outbound::keep_alive(&mut buffer);
+        }
+        let mut written = 0;
+        while written < buffer.len() {
+            if queue.is_stopped() {
+                return None;
+            }
+            if is_closed(stream) {
+                return Some(io::ErrorKind::ConnectionReset.into());
+            }
+            match stream.write(&buffer[written..]) {
+                Ok(count) => written += count,
+                Err(error) if is_timeout(&error) => {}
+                Err(error) => return Some(error),
+            }
+        }
+    }
+}
+
+/// Whether the other node has ended the connection. It says nothing after its welcome, so whatever can be read is an end.
+fn is_closed(stream: &TcpStream) -> bool {
+    let read = SockRef::from(stream).recv_with_flags(&mut [MaybeUninit::uninit(); 1], libc::MSG_DONTWAIT);
+    !matches!(read, Err(error) if is_timeout(&error))
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests;
