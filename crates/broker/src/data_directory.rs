@@ -15,6 +15,7 @@ use std::collections::hash_map::RandomState;
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::num::NonZeroU64;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use engine::FeatureLevel;
 use crate::disk::{Disk, DiskView, FULL_BYTES};
 use crate::options::NodeOptions;
 use names::{DRAFT, EXPORTERS, FORMAT, FORMAT_FILE, LOG, PARTITIONS};
+use replication::NodeId;
 
 pub(crate) use replaced::{replace_atomically, write_atomically};
 
@@ -82,6 +84,8 @@ impl OfflineDirectory {
 #[derive(Debug)]
 pub(crate) struct DataDirectory {
     pub paths: Paths,
+    /// The number of this directory's replicas in their Raft groups.
+    pub member: NodeId,
     /// Name of the cluster.
     pub cluster_id: String,
     /// The feature level at which the partitions began.
@@ -104,8 +108,9 @@ impl DataDirectory {
         settings.check(&path, options)?;
         keep_private(&path)?;
         let (paths, disk) = (Paths(path), Arc::new(measured));
-        let Settings { cluster: cluster_id, level: first_level, .. } = settings;
-        Ok(DataDirectory { paths, cluster_id, first_level, disk, _lock: lock })
+        let Settings { directory, cluster: cluster_id, level: first_level, .. } = settings;
+        let member = NodeId(directory.get());
+        Ok(DataDirectory { paths, member, cluster_id, first_level, disk, _lock: lock })
     }
 
     /// Everything could be opened, so the start counts. A new directory counts as made from now on, with settings that do not
@@ -290,6 +295,9 @@ pub fn stored_cluster_id(directory: &Path) -> Option<String> {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Settings {
     pub node: u32,
+    /// The life of this directory, never used again: the number of its replicas in their Raft groups. A wiped disk has
+    /// another one, so it does not vote for what it has forgotten.
+    pub directory: NonZeroU64,
     pub partitions: u16,
     pub cluster: String,
     /// The feature level at which the partitions began: their logs may have to be applied from the beginning by a newer program.
@@ -302,14 +310,15 @@ impl Settings {
         let random = || RandomState::new().build_hasher().finish();
         let cluster = format!("{:016x}{:016x}", random(), random());
         let level = options.first_feature_level;
-        Settings { node: options.node_id, partitions: options.partition_count, cluster, level }
+        let directory = NonZeroU64::new(random()).unwrap_or(NonZeroU64::MIN);
+        Settings { node: options.node_id, directory, partitions: options.partition_count, cluster, level }
     }
 
     fn to_text(&self) -> String {
-        let Settings { node, partitions, cluster, level } = self;
+        let Settings { node, directory, partitions, cluster, level } = self;
         with_checksum(format!(
             "data-format {FORMAT}\noldest-reader {FORMAT_OLDEST_READER}\nwritten-by {WRITER}\ndraft {DRAFT}\nnode {node}\n\
-             partitions {partitions}\ncluster {cluster}\nfeature-level {level}\n"
+             directory {directory:016x}\npartitions {partitions}\ncluster {cluster}\nfeature-level {level}\n"
         ))
     }
 
@@ -344,8 +353,10 @@ impl Settings {
         }
         let level = number("feature-level").ok_or_else(|| without("feature-level"))?;
         let partitions = value("partitions").and_then(|count| count.parse().ok());
+        let life = value("directory").and_then(|life| u64::from_str_radix(life, 16).ok()).and_then(NonZeroU64::new);
         Ok(Settings {
             node: number("node").ok_or_else(|| without("node"))?,
+            directory: life.ok_or_else(|| without("directory"))?,
             partitions: partitions.ok_or_else(|| without("partitions"))?,
             cluster: value("cluster").ok_or_else(|| without("cluster"))?.to_owned(),
             level: FeatureLevel::new(level)

@@ -103,11 +103,10 @@ impl Node {
         let opening = Instant::now();
         let log = Arc::new(RaftEngineLog::open(&directory.paths.log(), opening::log_options(&directory.disk.view()))?);
         crate::metrics::log_opened(opening.elapsed());
-        let node_id = host::node_id(&options);
         let replicas = Replicas::open(
-            node_id,
+            directory.member,
             log.clone(),
-            ReplicationOptions { seed: node_id.0, ..ReplicationOptions::default() },
+            ReplicationOptions { seed: directory.member.0, ..ReplicationOptions::default() },
         )?;
         let (inbox_sender, inbox) = crossbeam_channel::unbounded();
         let (work_senders, work): (Vec<_>, Vec<_>) =
@@ -118,6 +117,7 @@ impl Node {
         let (exporters_alive, exporters_ended) = crossbeam_channel::bounded(0);
         let shared = Arc::new(share(&options, &directory, inbox_sender));
         let host = Host {
+            member: directory.member,
             shared: shared.clone(),
             log,
             work: work_senders,

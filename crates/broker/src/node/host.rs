@@ -35,6 +35,8 @@ use crate::write_throttle::WriteThrottle;
 /// Hands partitions over to the threads of a node, at its start and while it runs.
 pub(super) struct Host {
     pub options: NodeOptions,
+    /// The number of this node's replicas in their Raft groups.
+    pub member: NodeId,
     pub shared: Arc<Shared>,
     pub log: Arc<RaftEngineLog>,
     /// To the processing threads.
@@ -107,7 +109,7 @@ pub(super) fn partition_options(
 impl Host {
     /// The nodes that make a group which the log does not know yet.
     pub fn voters(&self) -> Vec<NodeId> {
-        vec![node_id(&self.options)]
+        vec![self.member]
     }
 
     /// Opens a partition whose state is open.
@@ -236,11 +238,6 @@ impl Host {
         self.progresses.write().extend(progresses.iter().cloned());
         Ok(progresses)
     }
-}
-
-/// Raft's number of this node.
-pub(super) fn node_id(options: &NodeOptions) -> NodeId {
-    NodeId(u64::from(options.node_id) + 1)
 }
 
 /// Says once what the partition will not process.
