@@ -153,9 +153,11 @@ impl Client {
         first.unwrap_or_else(|| self.partition_count())
     }
 
-    /// Position of the last record of a partition, beyond which no answer of this node goes; none if the node does not hold it.
+    /// Position of the last record of a partition, beyond which no answer of this node goes; none if the node does not hold it,
+    /// or the partition does not work: then more may have been answered than is applied again.
     pub fn last_position(&self, partition: PartitionId) -> Option<u64> {
-        Some(self.shared.entrance(partition).ok()?.last_position())
+        let entrance = self.shared.entrance(partition).ok()?;
+        entrance.is_open().then(|| entrance.last_position())
     }
 
     /// The partition for the next thing that may be created anywhere: in turn, among those that take commands now. When

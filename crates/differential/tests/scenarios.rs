@@ -34,7 +34,7 @@ fn every_scenario_does_what_the_reference_does() {
 }
 
 /// Where deployments are refused on purpose. Everywhere else nothing would be tested by the steps that follow.
-const WITH_REFUSED_DEPLOYMENTS: [&str; 8] = [
+const WITH_REFUSED_DEPLOYMENTS: [&str; 9] = [
     "024-several-processes-of-a-file",
     "025-files-that-cannot-be-deployed",
     "062-bindings-of-calls",
@@ -43,6 +43,7 @@ const WITH_REFUSED_DEPLOYMENTS: [&str; 8] = [
     "179-compensation-event-sub-process",
     "185-compensation-that-cannot-be-deployed",
     "198-listeners-that-cannot-be-deployed",
+    "305-messages-without-a-key",
 ];
 
 #[test]

@@ -1,6 +1,5 @@
 //! The interface is a contract with clients that we do not build: these tests pin what travels on the wire.
 
-use gateway_interface;
 use gateway_interface::{
     ActivateJobsRequest, ActivatedJob, CompleteJobRequest, CreateProcessInstanceRequest, DeleteResourceRequest,
     Deployment, ProcessMetadata, Resource, StreamActivatedJobsRequest, deployment,

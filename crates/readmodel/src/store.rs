@@ -120,11 +120,24 @@ impl Store {
         let is_short = log.is_moved();
         if !is_short {
             // What is durable must not depend on how long others read: a transaction that is synced makes all before it so.
-            connection.execute_batch("PRAGMA synchronous = FULL; UPDATE place SET number = number;")?;
-            connection.execute_batch("PRAGMA synchronous = NORMAL;")?;
+            sync(connection)?;
         }
         Ok(is_short)
     }
+}
+
+/// Makes all transactions durable by one that is synced. SQLite writes and syncs nothing for a row that stays equal, so a
+/// row is changed and changed back.
+fn sync(connection: &Connection) -> Result<()> {
+    let synced = connection.execute_batch(
+        "PRAGMA synchronous = FULL; BEGIN IMMEDIATE;
+         UPDATE place SET number = -1 - number; UPDATE place SET number = -1 - number; COMMIT;",
+    );
+    if !connection.is_autocommit() {
+        connection.execute_batch("ROLLBACK")?;
+    }
+    connection.execute_batch("PRAGMA synchronous = NORMAL;")?;
+    Ok(synced?)
 }
 
 /// Databases have signed numbers; positions do not reach beyond them.
@@ -666,7 +679,13 @@ mod tests {
         // of the same process.
         let locked = unsafe { libc::fcntl(shared.as_raw_fd(), libc::F_OFD_SETLK, &raw mut lock) };
         assert_eq!(locked, 0, "nobody else has it");
+        let log = opened.source.file(PARTITION).expect("a file").with_extension("sqlite-wal");
+        let bytes = || std::fs::metadata(&log).expect("a log").len();
+        let before = bytes();
         assert!(!opened.store.checkpoint().expect("it is passed over"));
+        // What SQLite does not write, it does not sync either.
+        assert!(bytes() > before, "a transaction that is synced makes all before it durable");
+        assert_eq!(opened.store.database.number("SELECT number FROM place"), 0);
         drop(shared);
         assert!(opened.store.checkpoint().expect("a checkpoint"));
     }

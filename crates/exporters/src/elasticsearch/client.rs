@@ -102,8 +102,10 @@ impl Client {
     /// Asks whether a node is there that takes requests of this user. An error says why not.
     pub fn reach(&self) -> Result<(), String> {
         let mut problem = String::new();
+        // All addresses together have the time of one look, twice at most.
+        let time_max = (REACH_TIME_MAX * 2 / u32::try_from(self.urls.len()).unwrap_or(u32::MAX)).min(REACH_TIME_MAX);
         for _ in &self.urls {
-            match self.send_within(REACH_TIME_MAX, Method::GET, "/", "application/json", &[]) {
+            match self.send_within(time_max, Method::GET, "/", "application/json", &[]) {
                 Ok(answer) if answer.status.as_u16() == 401 || answer.is_of_a_dead_node() => problem = answer.told(),
                 // Whatever else it says to this: it may be allowed to do nothing but to write.
                 Ok(_) => return Ok(()),

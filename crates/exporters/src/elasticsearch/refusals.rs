@@ -98,7 +98,8 @@ impl Recent {
         if now.saturating_duration_since(self.since) >= WINDOW && self.now.total() >= WINDOW_RECORDS_MIN {
             (self.before, self.now, self.since) = (self.now, Answers::default(), now);
         }
-        if answers.taken > answers.refused && self.is_stopped {
+        // What is taken is not sent again: an equal share may be all that ever shows that the target takes records.
+        if self.is_stopped && answers.taken > 0 && answers.taken >= answers.refused {
             *self = Recent::new(now);
         }
         let recent = self.before.and(self.now).and(answers);

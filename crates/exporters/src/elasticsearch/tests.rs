@@ -410,7 +410,8 @@ fn small_bulks_that_are_refused_stop_the_exporter_too_unless_it_shall_not() {
                 feeder.until("an answer", |feeder| is_stopped(feeder) || feeder.exporter.flush_at().is_none());
             }
         }
-        assert_eq!(position, if stops { 300 } else { 600 });
+        // The hundredth refusal is that of record 298; on a slow machine its bulk is sent before two more have come.
+        assert!(if stops { (298..=300).contains(&position) } else { position == 600 }, "{position}");
         if !stops {
             feeder.until_acknowledged(600);
         }

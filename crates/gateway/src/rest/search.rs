@@ -148,7 +148,9 @@ fn problem(failure: &Failure, waited: Duration) -> Problem {
             StatusCode::NOT_FOUND,
             format!("Nothing has this key: it would belong to partition {partition}, which does not exist here."),
         ),
-        Failure::LargePage | Failure::TooMuch => of("INVALID_ARGUMENT", StatusCode::BAD_REQUEST, detail),
+        Failure::LargePage | Failure::LargeGroups | Failure::TooMuch => {
+            of("INVALID_ARGUMENT", StatusCode::BAD_REQUEST, detail)
+        }
         // The consumer of the records says why in the log, once.
         Failure::Away(reason) => {
             tracing::debug!(reason, "a search did not reach its database");

@@ -88,6 +88,7 @@ impl Readers {
     /// When the rows cannot be read.
     pub fn definitions_with_error(&mut self, hash_code: i64) -> Result<Vec<DefinitionErrors>, Failure> {
         let mut counts: BTreeMap<i64, DefinitionErrors> = BTreeMap::new();
+        let mut collected = Collected::default();
         for partition in self.partitions().to_vec() {
             self.read(partition, |database| {
                 let select = "SELECT d.key, d.id, d.name, d.version, d.tenant_id, count(DISTINCT r.process_instance_key) \
@@ -96,10 +97,14 @@ impl Readers {
                               WHERE r.state = 0 AND r.error_hash_code = ? GROUP BY d.key";
                 database.query(select, &[hash_code.into()], |row| {
                     let key = row.get(0)?;
+                    let (id, name): (String, Option<String>) = (row.get(1)?, row.get(2)?);
+                    if !counts.contains_key(&key) {
+                        collected.add(id.len() + name.as_ref().map_or(0, String::len))?;
+                    }
                     let of = counts.entry(key).or_insert(DefinitionErrors {
                         key,
-                        id: row.get(1)?,
-                        name: row.get(2)?,
+                        id,
+                        name,
                         version: row.get(3)?,
                         tenant: row.get(4)?,
                         instances: 0,

@@ -231,7 +231,7 @@ impl Readers {
         }
         let Texts { found: mut errors, without_room, .. } = texts;
         if without_room.is_some() && page.is_counted() {
-            return Err(Failure::LargePage);
+            return Err(Failure::LargeGroups);
         }
         // With the first one whose texts have no room, the next page begins.
         let whole = keys.on_page.iter().take_while(|key| without_room.is_none_or(|end| *key < end));
@@ -270,7 +270,11 @@ fn errors_in(database: &Database, (from, to): (i64, i64), condition: &Condition)
     let dialect = database.dialect();
     let mut select = Sql::of(format!(
         "SELECT {} AS k, {} AS worker, r.key AS key FROM job r WHERE r.state IN ({}, {}) AND r.last_update_time >= ",
-        dialect.text_hash("coalesce(r.error_code, '') || ' ' || coalesce(r.error_message, '')"),
+        // The length of the code tells where the message begins.
+        dialect.text_hash(
+            "CAST(length(coalesce(r.error_code, '')) AS text) || ' ' || coalesce(r.error_code, '') || ' ' || \
+             coalesce(r.error_message, '')"
+        ),
         dialect.text_hash("r.worker"),
         states[0],
         states[1]

@@ -129,7 +129,7 @@ fn a_counted_page_is_whole_or_refused_and_cursors_find_all_large_rows() {
     // Statistics of the same.
     let period = (0, 1_000);
     let mut errors = |start| readers.job_errors(period, &Condition::always(), &GroupPage { start, limit: 20 });
-    assert!(matches!(errors(GroupStart::From(0)), Err(Failure::LargePage)));
+    assert!(matches!(errors(GroupStart::From(0)), Err(Failure::LargeGroups)));
     let (mut found, mut start) = (0, GroupStart::First);
     while let Grouped { items, ends: Some((_, last)), .. } = errors(start).expect("a page") {
         found += items.len();

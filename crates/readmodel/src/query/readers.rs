@@ -60,6 +60,9 @@ pub enum Failure {
          or cursors (page.after), or have values shortened (truncateValues=true)."
     )]
     LargePage,
+    /// A page of groups would not be whole.
+    #[error("The page has more than {ANSWER_BYTES_MAX} bytes, so it would not be whole. Use a smaller page.limit.")]
+    LargeGroups,
     /// So much would have to be collected for an answer.
     #[error(
         "What is counted has more than {COLLECTED_BYTES_MAX} bytes of names. Add a filter, or use a smaller page.limit."

@@ -377,12 +377,20 @@ fn equals(condition: &Condition, column: &str) -> bool {
     }
 }
 
-/// Whether a condition compares columns of a row, and no texts with patterns.
+/// A longer list of values is compared by the threads of dear searches.
+const CHEAP_VALUES_MAX: usize = 100;
+
+/// Whether a condition compares columns of a row with a few values, and no texts with patterns.
 fn is_cheap(condition: &Condition) -> bool {
     match condition {
         Condition::All(conditions) => conditions.iter().all(is_cheap),
         Condition::Is(field, tests) => {
-            matches!(field.filter, Filter::Column) && !tests.iter().any(|one| matches!(one, Test::Like(_)))
+            let is_short = |test: &Test| match test {
+                Test::Like(_) => false,
+                Test::In(values) | Test::NotIn(values) => values.len() <= CHEAP_VALUES_MAX,
+                _ => true,
+            };
+            matches!(field.filter, Filter::Column) && tests.iter().all(is_short)
         }
         _ => false,
     }

@@ -298,7 +298,7 @@ impl Readers {
             let Some(message) = message else { continue };
             bytes += message.len();
             if bytes > ANSWER_BYTES_MAX {
-                return Err(Failure::LargePage);
+                return Err(Failure::LargeGroups);
             }
             let hash_code = i32::try_from(of.hash_code).unwrap_or_default();
             errors.push(ErrorCounts { hash_code, message, instances: of.instances });

@@ -107,7 +107,7 @@ fn counted_page(items: impl Iterator<Item = Vec<u8>>, total: u64, has_more: bool
     for item in items {
         bytes += item.len();
         if bytes > ANSWER_BYTES_MAX {
-            return Err(Failure::LargePage);
+            return Err(Failure::LargeGroups);
         }
         all.push(item);
     }
