@@ -278,16 +278,17 @@ impl<'a> Parser<'a> {
 
     fn quantified(&mut self, part: Tree) -> Result<Tree, Fault> {
         self.skip_comments();
-        let (min, max) = match self.peek() {
-            Some('?') => (0, Some(1)),
-            Some('*') => (0, None),
-            Some('+') => (1, None),
-            Some('{') => self.counts()?,
-            _ => return Ok(part),
+        let (min, max) = if self.rest().starts_with('{') {
+            self.counts()?
+        } else if self.eat("?") {
+            (0, Some(1))
+        } else if self.eat("*") {
+            (0, None)
+        } else if self.eat("+") {
+            (1, None)
+        } else {
+            return Ok(part);
         };
-        if self.rest().starts_with(['?', '*', '+']) {
-            self.at += 1;
-        }
         let is_greedy = !self.eat("?");
         let repeated = Tree::Repeat(Box::new(part), Repeat { min, max, is_greedy });
         Ok(if is_greedy && self.eat("+") { Tree::Atomic(Box::new(repeated)) } else { repeated })
