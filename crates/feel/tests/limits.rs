@@ -433,6 +433,18 @@ fn large_patterns_cost_more_than_small_ones() {
     assert!(matches!(error(&large), EvaluationError::TooManySteps(_)));
 }
 
+/// Each search clears the groups of its pattern, however early it finds a match.
+#[test]
+fn searches_with_many_groups_are_charged_for_them() {
+    let steps = |groups: usize| {
+        let text = format!("count(extract({}, \"(?=x)x|{}\"))", repeated("x", 1_000), "()".repeat(groups));
+        let evaluation = evaluate(&text).unwrap();
+        assert_eq!(evaluation.value, Value::integer(1_001), "a match at each character, and an empty one at the end");
+        evaluation.steps
+    };
+    assert!(steps(3_900) > steps(1) + 100_000);
+}
+
 /// A scope with one variable whose text is shared.
 struct Shared(Arc<str>);
 

@@ -11,6 +11,8 @@ pub(super) const BACKTRACK_STEPS_MAX: u32 = 2_000_000;
 const WAYS_MAX: usize = 250_000;
 /// How many steps are taken before they are charged.
 const CHUNK_STEPS: u32 = 256;
+/// How many slots are cleared in a step.
+const SLOTS_PER_STEP: usize = 64;
 /// No position.
 const NONE: u32 = u32::MAX;
 
@@ -75,10 +77,12 @@ impl<'a> Searcher<'a> {
     pub(super) fn find(&mut self, from: usize, match_end: usize) -> Result<Option<&[u32]>, Stop> {
         self.match_end = match_end;
         let only_at_start = matches!(self.program.instructions.first(), Some(Instruction::Anchor(Anchor::TextStart)));
+        self.step(self.slots.len() / SLOTS_PER_STEP)?;
+        self.slots.fill(NONE);
+        self.ways.clear();
         let mut start = from;
         loop {
-            self.slots.fill(NONE);
-            self.ways.clear();
+            // A run that fails has restored the slots that it changed.
             if let Some(end) = self.run(0, start, None)? {
                 self.charge()?;
                 (self.slots[0], self.slots[1]) = (start as u32, end as u32);
