@@ -240,6 +240,20 @@ fn patterns_that_try_too_many_ways_are_stopped() {
     assert_eq!((evaluation.value, evaluation.warnings.len()), (Value::Boolean(false), 0));
 }
 
+/// A look behind tries the starts alone from which its pattern can reach, so a long text takes steps by its length.
+#[test]
+fn looks_behind_reach_as_far_as_their_pattern() {
+    let text = repeated("abc;", 60_000);
+    for pattern in ["(?<=;)", "(?<=;|!!)", "(?<=(?>c;){1,2})", "(?<!;?[abc](?=.*?))"] {
+        let evaluation = evaluate(&format!("count(split({text}, \"{pattern}\"))")).unwrap();
+        assert_eq!(evaluation.value, Value::integer(15_001), "{pattern}");
+        assert!(evaluation.steps < 1_500_000, "{pattern}: {} steps", evaluation.steps);
+    }
+    // A start that lies before the text is not searched for.
+    let far = format!("matches({text}, \"(?<=a{{100000}});\")");
+    assert_eq!(evaluate(&far).unwrap().value, Value::Boolean(false));
+}
+
 #[test]
 fn patterns_are_limited() {
     let huge = "matches(\"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\", \"(a{1,1000}){1,1000}$\")";

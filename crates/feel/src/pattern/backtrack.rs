@@ -2,7 +2,7 @@
 //! step of the budget, and a call has a limit of its own.
 
 use super::program::{Instruction, One, Program};
-use super::tree::{Anchor, Lines, Repeat};
+use super::tree::{Anchor, Lines, Repeat, Width};
 use crate::budget::{Budget, Exceeded};
 
 /// How many steps the searches of a call may take when they have to go back.
@@ -214,10 +214,10 @@ impl<'a> Searcher<'a> {
                 self.repeated(group, ignores_case, position)?.map(|end| (at + 1, end))
             }
             Instruction::Atomic(after) => self.run(at + 1, position, None)?.map(|end| (after, end)),
-            Instruction::Around(around, after) => {
+            Instruction::Around(around, width, after) => {
                 let base = self.ways.len();
                 let found = match around.is_behind {
-                    true => self.behind(at + 1, position)?,
+                    true => self.behind(at + 1, position, width)?,
                     false => self.run(at + 1, position, None)?.is_some(),
                 };
                 if found && around.is_negative {
@@ -264,16 +264,23 @@ impl<'a> Searcher<'a> {
         Ok(Some((at, end)))
     }
 
-    /// Whether a search ends here that starts here or before, the nearest start first.
-    fn behind(&mut self, start: u32, position: usize) -> Result<bool, Stop> {
-        let mut from = Some(position);
-        while let Some(begin) = from {
-            if self.run(start, begin, Some(position))?.is_some() {
+    /// Whether a search ends here that starts as many characters before as it can match, the nearest start first.
+    fn behind(&mut self, start: u32, position: usize, width: Width) -> Result<bool, Stop> {
+        // Each character has at least a byte.
+        if position < width.min as usize {
+            return Ok(false);
+        }
+        let (mut count, mut begin) = (0, position);
+        loop {
+            if count >= width.min && self.run(start, begin, Some(position))?.is_some() {
                 return Ok(true);
             }
-            from = self.before(begin);
+            let Some(before) = self.before(begin).filter(|_| width.max.is_none_or(|max| count < max)) else {
+                return Ok(false);
+            };
+            self.step(1)?;
+            (count, begin) = (count + 1, before);
         }
-        Ok(false)
     }
 
     /// The end of the text that a group has matched, if it comes again here.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use regex_syntax::hir::ClassUnicode;
 
-use super::tree::{Anchor, Around, Repeat, Tree};
+use super::tree::{Anchor, Around, Repeat, Tree, Width};
 
 /// How many instructions a pattern may have.
 const INSTRUCTIONS_MAX: usize = 16_384;
@@ -38,7 +38,8 @@ pub(super) enum Instruction {
     },
     /// What follows, up to its end, is another search; then it goes on here.
     Atomic(u32),
-    Around(Around, u32),
+    /// A look around by what follows, which can match this many characters; then it goes on here.
+    Around(Around, Width, u32),
     /// The end of a search.
     End,
 }
@@ -148,7 +149,10 @@ impl Compiler {
             Tree::Choice(branches) => self.choice(branches)?,
             Tree::Repeat(inner, repeat) => self.repeat(inner, *repeat)?,
             Tree::Atomic(inner) => self.inner_search(inner, Instruction::Atomic)?,
-            Tree::Around(around, inner) => self.inner_search(inner, |next| Instruction::Around(*around, next))?,
+            Tree::Around(around, inner) => {
+                let width = inner.width();
+                self.inner_search(inner, |next| Instruction::Around(*around, width, next))?;
+            }
         }
         Some(())
     }

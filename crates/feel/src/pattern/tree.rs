@@ -44,6 +44,41 @@ pub(super) struct Around {
     pub(super) is_negative: bool,
 }
 
+/// How many characters a part can match.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Width {
+    /// As many as `u32::MAX` may stand for more; no text is that long.
+    pub(super) min: u32,
+    /// None if there is no limit.
+    pub(super) max: Option<u32>,
+}
+
+impl Width {
+    const EMPTY: Width = Width { min: 0, max: Some(0) };
+    const ONE: Width = Width { min: 1, max: Some(1) };
+
+    /// Of both parts, one after the other.
+    fn and(self, next: Width) -> Width {
+        let max = self.max.zip(next.max).map(|(max, next)| max.saturating_add(next));
+        Width { min: self.min.saturating_add(next.min), max }
+    }
+
+    /// Of either part.
+    fn or(self, other: Width) -> Width {
+        let max = self.max.zip(other.max).map(|(max, other)| max.max(other));
+        Width { min: self.min.min(other.min), max }
+    }
+
+    fn times(self, repeat: Repeat) -> Width {
+        let max = match (self.max, repeat.max) {
+            (Some(0), _) | (_, Some(0)) => Some(0),
+            (Some(max), Some(times)) => Some(max.saturating_mul(times)),
+            _ => None,
+        };
+        Width { min: self.min.saturating_mul(repeat.min), max }
+    }
+}
+
 /// A place in the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Anchor {
@@ -87,6 +122,19 @@ impl Tree {
             Tree::Sequence(parts) => parts.iter().all(Tree::may_be_empty),
             Tree::Choice(branches) => branches.iter().any(Tree::may_be_empty),
             Tree::Repeat(inner, repeat) => repeat.min == 0 || inner.may_be_empty(),
+        }
+    }
+
+    /// How many characters it can match. Recursion is bounded by the nesting that a pattern may have.
+    pub(super) fn width(&self) -> Width {
+        match self {
+            Tree::Char(_) | Tree::Class(_) => Width::ONE,
+            Tree::Empty | Tree::Anchor(_) | Tree::Around(..) => Width::EMPTY,
+            Tree::Reference { .. } => Width { min: 0, max: None },
+            Tree::Capture(_, inner) | Tree::Atomic(inner) => inner.width(),
+            Tree::Sequence(parts) => parts.iter().map(Tree::width).fold(Width::EMPTY, Width::and),
+            Tree::Choice(branches) => branches.iter().map(Tree::width).reduce(Width::or).unwrap_or(Width::EMPTY),
+            Tree::Repeat(inner, repeat) => inner.width().times(*repeat),
         }
     }
 }
