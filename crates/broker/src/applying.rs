@@ -134,12 +134,15 @@ impl ApplyingNote {
     }
 
     /// A command took so long that whoever waits for the node may kill it before a checkpoint holds what it did. The first of such
-    /// commands is kept: the next start meets it first.
+    /// commands is kept: the next start meets it first. But an entry that ended the process and is still to be applied keeps
+    /// its count. Otherwise each start would replace the one by the other, and neither would reach [`ENDS_MAX`].
     #[cold]
     pub fn slow(&mut self, applying: Applying) {
-        if std::mem::replace(&mut self.was_slow, true) {
+        let is_end_ahead = self.ended.as_ref().is_some_and(|ended| ended.applying.index > applying.index);
+        if self.was_slow || is_end_ahead {
             return;
         }
+        self.was_slow = true;
         let before = self.ended.as_ref().filter(|ended| ended.applying.index == applying.index);
         let times = before.map_or(0, |ended| ended.times).saturating_add(1);
         self.ended = Some(Ended { applying, times });

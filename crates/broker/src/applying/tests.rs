@@ -199,3 +199,37 @@ fn a_slow_command_is_poison_at_its_third_start_unless_a_checkpoint_holds_it() {
     note.applied(8);
     assert_eq!(times(&path), None, "it was not slow this time");
 }
+
+/// Otherwise the two would take turns in the note, and every start would end the process.
+#[test]
+fn a_slow_command_keeps_the_count_of_an_entry_after_it_that_ends_the_process() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let path = directory.path().join(FILE_NAME);
+    let slow = Applying {
+        index: 50,
+        number: 1,
+        commands: 1,
+        key: Key::NONE,
+        process_instance: Key::NONE,
+        command: "VARIABLE_DOCUMENT UPDATE".to_owned(),
+    };
+    for expected in 1..=ENDS_MAX {
+        let mut note = ApplyingNote::open(&path, PARTITION).expect("a directory");
+        note.begin(50);
+        note.slow(slow.clone());
+        note.applied(50);
+        note.checkpointed(50);
+        note.begin(100);
+        std::mem::forget(note);
+        let ended = read(&path, PARTITION).expect("readable").expect("it ended");
+        assert_eq!((ended.applying.index, ended.times), (100, expected));
+    }
+    let mut note = ApplyingNote::open(&path, PARTITION).expect("a directory");
+    assert!(note.ended().expect("it ended").is_poisoned());
+    note.begin(50);
+    note.slow(slow);
+    note.applied(50);
+    note.begin(100);
+    note.applied(100);
+    assert_eq!(note.ended(), None, "it went beyond the entry");
+}
