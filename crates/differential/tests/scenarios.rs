@@ -34,7 +34,7 @@ fn every_scenario_does_what_the_reference_does() {
 }
 
 /// Where deployments are refused on purpose. Everywhere else nothing would be tested by the steps that follow.
-const WITH_REFUSED_DEPLOYMENTS: [&str; 9] = [
+const WITH_REFUSED_DEPLOYMENTS: [&str; 10] = [
     "024-several-processes-of-a-file",
     "025-files-that-cannot-be-deployed",
     "062-bindings-of-calls",
@@ -44,6 +44,7 @@ const WITH_REFUSED_DEPLOYMENTS: [&str; 9] = [
     "185-compensation-that-cannot-be-deployed",
     "198-listeners-that-cannot-be-deployed",
     "305-messages-without-a-key",
+    "306-resources-of-the-same-name",
 ];
 
 #[test]

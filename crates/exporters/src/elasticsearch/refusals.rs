@@ -150,9 +150,10 @@ mod tests {
         let late = start + 10 * WINDOW;
         let stop = answered(&mut refusals, late, &answers(JOB, 0, 1)).expect("still");
         assert!(!stop.is_new);
-        assert!(answered(&mut refusals, late, &answers(JOB, 1, 1)).is_some());
         assert_eq!(answered(&mut refusals, late, &answers(VARIABLE, 9, 1)), None, "of another index");
-        assert_eq!(answered(&mut refusals, late, &answers(JOB, 9, 1)), None);
+        assert!(answered(&mut refusals, late, &answers(JOB, 1, 2)).is_some(), "most are refused");
+        // A bulk may have shrunk to one record that is taken and one that never will be.
+        assert_eq!(answered(&mut refusals, late, &answers(JOB, 1, 1)), None);
         assert_eq!(answered(&mut refusals, late, &answers(JOB, 0, 1)), None);
     }
 
