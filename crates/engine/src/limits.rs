@@ -112,7 +112,7 @@ impl Limits {
         output_collection_updates_max: 1_000,
         output_collection_update_bytes_max: 16 << 10,
         output_collection_bytes_max: 16 << 20,
-        variable_looks_max: 2_000_000,
+        variable_looks_max: 250_000,
         called_variables_bytes_max: 32 << 20,
         root_variable_bytes_max: 512 << 20,
         root_element_instances_max: 1_000_000,

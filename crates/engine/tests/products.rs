@@ -172,3 +172,60 @@ fn a_move_of_many_with_large_variables_is_refused_before_they_are_copied() {
     assert_eq!(cluster.count("PROCESS_INSTANCE", "ELEMENT_TERMINATED"), 0, "nothing has changed");
     cluster.check();
 }
+
+/// Scopes without variables are passed once for a whole document, and do not count as places to look in.
+#[test]
+fn many_variables_are_found_through_scopes_without_any() {
+    const LEVELS: usize = 50;
+    const VARIABLES: usize = 5_000;
+    let limits = Limits { variable_looks_max: 2 * VARIABLES, ..Limits::default() };
+    let mut cluster = Cluster::with_limits(1, limits);
+    let mut builder = ProcessBuilder::new("p").start("s");
+    for level in 0..LEVELS {
+        builder = builder.sub_process(&format!("sub{level}"));
+        if level == 25 {
+            builder = builder.input("=x", "v7");
+        }
+        builder = builder.start(&format!("start{level}"));
+    }
+    builder = builder.service_task("t", "work");
+    for level in 0..LEVELS {
+        builder = builder.end(&format!("end{level}")).end_sub_process();
+    }
+    cluster.deploy(&builder.end("e").to_xml());
+    cluster.create(1, "p", "{\"x\":1}");
+    let records: Vec<Payload> = cluster.events().map(|record| record.payload.clone()).collect();
+    let innermost = records.iter().find_map(|payload| match payload {
+        Payload::Job(JobIntent::Created, job) => Some(job.element_instance_key),
+        _ => None,
+    });
+    let of_v7 = |payload: &Payload| match payload {
+        Payload::Variable(VariableIntent::Created, variable) if &*variable.name == "v7" => Some(variable.scope_key),
+        _ => None,
+    };
+    let middle = records.iter().find_map(of_v7).expect("the input mapping gives it");
+    let entries: Vec<String> = (0..VARIABLES).map(|number| format!("\"v{number}\":2")).collect();
+    let value = VariableDocumentValue {
+        scope_key: innermost.expect("there is a job"),
+        update_semantics: VariableDocumentUpdateSemantics::Propagate,
+        variables: format!("{{{}}}", entries.join(",")).into(),
+        tenant_id: TENANT.into(),
+    };
+    cluster.nodes[0].steps_max = 0;
+    let update = Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value));
+    assert_eq!(cluster.submit(1, Key::NONE, update).expect("an answer").rejection, None);
+    let set = cluster.events().skip(records.len()).filter_map(|record| match &record.payload {
+        Payload::Variable(intent, variable) => Some((*intent, variable.scope_key == middle, variable.name.clone())),
+        _ => None,
+    });
+    let set: Vec<(VariableIntent, bool, Text)> = set.collect();
+    assert_eq!(set.len(), VARIABLES);
+    for (intent, is_middle, name) in &set {
+        let is_v7 = &**name == "v7";
+        let expected = if is_v7 { VariableIntent::Updated } else { VariableIntent::Created };
+        assert_eq!((*intent, *is_middle), (expected, is_v7), "{name}");
+    }
+    let looks = cluster.nodes[0].steps_max / 25;
+    assert!(looks >= 2 * VARIABLES as u64 && looks < 3 * VARIABLES as u64, "{looks} looks");
+    cluster.check();
+}

@@ -200,7 +200,7 @@ pub(crate) fn take_jobs(
         job.variables = variables.into();
         if job.job_kind == JobKind::TaskListener {
             let over = listener::variables_of_change(&execution.state, job.element_instance_key);
-            job.variables = document::laid_over(&over, &job.variables, &wanted);
+            job.variables = document::laid_over(&over, &job.variables, &wanted, charge);
         }
         let size = job.message_bytes();
         if size > job_bytes_max {

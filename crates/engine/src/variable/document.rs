@@ -153,14 +153,21 @@ const ENTRY_STEPS: u64 = 5;
 /// Bytes of a variable that are copied in a step.
 const BYTES_PER_STEP: u64 = 32;
 
-/// Variables of one document, and those of another that it does not have.
-pub(crate) fn laid_over(over: &Text, under: &Text, wanted: &[Text]) -> Text {
+/// Bytes of a document that are split into variables in a step.
+const BYTES_SPLIT_PER_STEP: u64 = 8;
+
+/// Variables of one document, and those of another that it does not have. What is split is charged before, in steps.
+pub(crate) fn laid_over(over: &Text, under: &Text, wanted: &[Text], charge: impl Fn(u64)) -> Text {
     let entries = |document| feel::json::split_object(document).unwrap_or_default();
-    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| **wanted == *name);
+    charge(over.len() as u64 / BYTES_SPLIT_PER_STEP);
     let over = entries(over);
     if over.is_empty() {
         return under.clone();
     }
+    charge(under.len() as u64 / BYTES_SPLIT_PER_STEP);
+    charge((wanted.len() as u64).saturating_mul(ENTRY_STEPS));
+    let wanted: BTreeSet<&str> = wanted.iter().map(|name| &**name).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.contains(name);
     let names: BTreeSet<&str> = over.iter().map(|(name, _)| name.as_ref()).collect();
     let mut joined = String::from("{");
     for (name, value) in over.iter().filter(|(name, _)| is_wanted(name)) {
@@ -227,9 +234,12 @@ pub(crate) fn check_room(execution: &Execution<'_>, scope: Key, entries: &[Entry
     let state = &execution.state;
     let Some(instance) = state.element_instance(scope) else { return Ok(()) };
     let of = instance.value.process_instance_key;
-    if reach == Reach::Outwards {
-        check_looks(execution, scope, entries.len())?;
-    }
+    let charge = |steps| execution.used.count_reads(steps);
+    let holders = match reach {
+        Reach::Local => Holders { inner: Vec::new(), root: scope },
+        Reach::Outwards => Holders::of(state, scope, charge),
+    };
+    check_looks(execution, &holders, entries.len())?;
     let more: u64 = entries.iter().map(|(name, value)| variable_bytes(name, value)).sum();
     let bytes_max = execution.root_variable_bytes_max();
     if state.usage_of(of).bytes.saturating_add(more) <= bytes_max {
@@ -237,10 +247,7 @@ pub(crate) fn check_room(execution: &Execution<'_>, scope: Key, entries: &[Entry
     }
     // What they replace counts only here, where it matters.
     let replaced = entries.iter().filter_map(|(name, value)| {
-        let holder = match reach {
-            Reach::Local => scope,
-            Reach::Outwards => holder_of(state, scope, name, value).0,
-        };
+        let holder = holders.of_one(state, name, value, charge);
         let row = state.tables.variables.get(&(holder.raw(), name.clone()))?;
         Some(variable_bytes(name, &row.value))
     });
@@ -249,15 +256,11 @@ pub(crate) fn check_room(execution: &Execution<'_>, scope: Key, entries: &[Entry
 }
 
 /// Each variable is looked for in each scope outwards that has some: their product is what clients can make large.
-fn check_looks(execution: &Execution<'_>, mut scope: Key, variables: usize) -> Result<(), String> {
+fn check_looks(execution: &Execution<'_>, holders: &Holders, variables: usize) -> Result<(), String> {
     if variables < VARIABLES_UNCOUNTED {
         return Ok(());
     }
-    let mut scopes = 0;
-    while let Some(instance) = execution.state.element_instance(scope) {
-        scopes += usize::from(instance.has_variables);
-        scope = instance.value.flow_scope_key;
-    }
+    let scopes = holders.inner.len() + 1;
     let (looks, looks_max) = (variables.saturating_mul(scopes), execution.limits.variable_looks_max);
     if looks <= looks_max {
         return Ok(());
@@ -290,12 +293,10 @@ pub(crate) fn set_if_room(
 /// that already has the value hides nothing: as on the reference engine, the search continues outwards.
 pub(crate) fn propagate(execution: &mut Execution<'_>, scope: Key, entries: Vec<Entry>) {
     let mut changes = Vec::new();
-    let charge = |steps| execution.used.count_reads(steps);
-    let scopes = scopes_with_variables(&execution.state, scope, charge).len() as u64;
-    // Also what has the value already is looked for, although it leaves no record.
-    charge((entries.len() as u64).saturating_mul(scopes).saturating_mul(LOOK_STEPS));
+    let holders = Holders::of(&execution.state, scope, |steps| execution.used.count_reads(steps));
     for (name, value) in entries {
-        let (holder, _) = holder_of(&execution.state, scope, &name, &value);
+        let charge = |steps| execution.used.count_reads(steps);
+        let holder = holders.of_one(&execution.state, &name, &value, charge);
         if let Some(instance) = execution.state.element_instance(holder) {
             changes.extend(set_one(execution, &instance.value, holder, (name, value)));
         }
@@ -305,20 +306,41 @@ pub(crate) fn propagate(execution: &mut Execution<'_>, scope: Key, entries: Vec<
     }
 }
 
-/// The nearest scope that has another value for the variable, or the root, and whether it is the root.
-fn holder_of(state: &State, mut scope: Key, name: &Arc<str>, value: &Text) -> (Key, bool) {
-    while let Some(instance) = state.element_instance(scope) {
-        let enclosing = instance.value.flow_scope_key;
-        if enclosing.is_none() {
-            break;
+/// The scopes in which variables are looked for that are set from a scope outwards. They are found once for a whole document: a
+/// model may have hundreds of scopes in each other, and most of them have no variables.
+struct Holders {
+    /// Those that have variables, nearest first, without the root.
+    inner: Vec<Key>,
+    root: Key,
+}
+
+impl Holders {
+    fn of(state: &State, mut scope: Key, charge: impl Fn(u64)) -> Holders {
+        let mut inner = Vec::new();
+        while let Some(instance) = state.element_instance(scope) {
+            charge(LOOK_STEPS);
+            let enclosing = instance.value.flow_scope_key;
+            if enclosing.is_none() {
+                break;
+            }
+            if instance.has_variables {
+                inner.push(scope);
+            }
+            scope = enclosing;
         }
-        let row = if instance.has_variables { state.tables.variables.get(&(scope.raw(), name.clone())) } else { None };
-        if row.is_some_and(|row| row.value != *value) {
-            return (scope, false);
-        }
-        scope = enclosing;
+        Holders { inner, root: scope }
     }
-    (scope, true)
+
+    /// The nearest scope that has another value for the variable, or the root. Each look is charged, also when the variable has
+    /// its value already and leaves no record.
+    fn of_one(&self, state: &State, name: &Arc<str>, value: &Text, charge: impl Fn(u64)) -> Key {
+        let has_another_value = |scope: &&Key| {
+            charge(LOOK_STEPS);
+            let row = state.tables.variables.get(&(scope.raw(), name.clone()));
+            row.is_some_and(|row| row.value != *value)
+        };
+        self.inner.iter().find(has_another_value).copied().unwrap_or(self.root)
+    }
 }
 
 /// Sets variables in `scope` itself.
@@ -374,4 +396,22 @@ fn emit(
         tenant_id: of.tenant_id.clone(),
     };
     execution.emit(key, Payload::Variable(intent, Box::new(variable)));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn wanted_variables_of_a_change_hide_those_of_the_document_under_them() {
+        let (over, under) = (Text::from(r#"{"a":1,"b":2,"c":3}"#), Text::from(r#"{"b":0,"d":4}"#));
+        let steps = Cell::new(0);
+        let charge = |more| steps.set(steps.get() + more);
+        let wanted: Vec<Text> = vec!["d".into(), "b".into(), "x".into()];
+        assert_eq!(laid_over(&over, &under, &wanted, charge), *r#"{"b":2,"d":4}"#);
+        assert_eq!(steps.get(), 19 / 8 + 13 / 8 + 3 * ENTRY_STEPS);
+        assert_eq!(laid_over(&over, &under, &[], charge), *r#"{"a":1,"b":2,"c":3,"d":4}"#);
+    }
 }
