@@ -46,7 +46,8 @@ pub struct Limits {
     /// Element instances that the creation of an instance or its modification begins and ends by instructions; a larger
     /// command is refused.
     pub elements_per_operation_max: usize,
-    /// Items of a loop whose output collection is updated with every result; that of a longer one is written at the end.
+    /// Items of a loop whose output collection is updated with every result; that of a longer one is written at the end. Results of
+    /// an ad-hoc sub-process after so many wait for its end.
     pub output_collection_updates_max: u32,
     /// Bytes that an output collection may reach by such an update; further results of the loop are written at its end.
     pub output_collection_update_bytes_max: usize,

@@ -1,6 +1,7 @@
 //! Ad-hoc sub-processes: what is chosen begins, each in an inner instance of its own.
 
 use crate::support::{self, Partition};
+use engine::{EngineOptions, Limits};
 use protocol::*;
 
 /// A process `p` with the ad-hoc sub-process `chosen`: `a`, behind which comes `c`, and `b` are work for job workers, `t` is
@@ -35,7 +36,11 @@ struct Fixture(Partition);
 
 impl Fixture {
     fn new(model: &str) -> Self {
-        let mut partition = Partition::new();
+        Self::with_options(support::options(), model)
+    }
+
+    fn with_options(options: EngineOptions, model: &str) -> Self {
+        let mut partition = Partition::with_options(options);
         let output = partition.deploy("p.bpmn", model.as_bytes());
         assert_eq!(output.replies[0].rejection, None);
         Fixture(partition)
@@ -197,6 +202,63 @@ fn all_of_a_long_list_begin() {
     assert!(fixture.has_ended());
     assert_eq!(fixture.count(ProcessInstanceIntent::ElementCompleted, INNER), ELEMENTS);
     assert_eq!(fixture.last_value("results"), Some(format!("[{}]", vec!["7"; ELEMENTS].join(","))));
+    fixture.0.check();
+}
+
+/// The end is tried again after an incident: results that waited are in the collection once.
+#[test]
+fn an_end_that_is_tried_again_writes_each_result_once() {
+    const RESULTS: usize = 100;
+    let extensions = "<zeebe:adHoc activeElementsCollection=\"=for i in 1..n return &quot;t&quot;\" \
+                      outputCollection=\"results\" outputElement=\"=big + &quot;y&quot;\"/><zeebe:ioMapping>\
+                      <zeebe:output source=\"=assert(count(results), count(results) = expected)\" target=\"counted\"/>\
+                      </zeebe:ioMapping>";
+    let mut fixture = Fixture::new(&process("", extensions, ""));
+    let big = "x".repeat(1_000);
+    fixture.create(&format!(r#"{{"n":{RESULTS},"big":"{big}","expected":0}}"#));
+    let incidents = fixture.incidents();
+    assert!(matches!(incidents.as_slice(), [(ErrorType::IoMappingError, _)]), "{incidents:?}");
+    let ad_hoc = fixture.ad_hoc();
+    let resolve = |fixture: &mut Fixture| {
+        let is_incident = |record: &&Record| matches!(record.payload, Payload::Incident(IncidentIntent::Created, _));
+        let incident = fixture.0.records.iter().rfind(is_incident).expect("there is one").key;
+        fixture.0.submit(incident, Payload::Incident(IncidentIntent::Resolve, Box::default()));
+    };
+    resolve(&mut fixture);
+    assert_eq!(fixture.incidents().len(), 2, "the mapping fails again");
+    let value = VariableDocumentValue {
+        scope_key: ad_hoc,
+        update_semantics: VariableDocumentUpdateSemantics::Propagate,
+        variables: format!(r#"{{"expected":{RESULTS}}}"#).into(),
+        tenant_id: support::TENANT.into(),
+    };
+    let payload = Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value));
+    assert_eq!(fixture.0.submit(Key::NONE, payload).replies[0].rejection, None);
+    resolve(&mut fixture);
+    assert!(fixture.has_ended(), "{:?}", fixture.incidents().last());
+    assert_eq!(fixture.last_value("counted"), Some(RESULTS.to_string()));
+    assert_eq!(fixture.last_value("results"), Some(format!("[{}]", vec![format!("\"{big}y\""); RESULTS].join(","))));
+    fixture.0.check();
+}
+
+/// Small results are written with each of them, but not without end: then they wait, and come after those that are there.
+#[test]
+fn a_collection_of_many_small_results_is_updated_so_often_and_no_more() {
+    const RESULTS: usize = 60;
+    const UPDATES: usize = 20;
+    let limits = Limits { output_collection_updates_max: UPDATES as u32, ..Limits::default() };
+    let results = "<zeebe:adHoc activeElementsCollection=\"=for i in 1..n return &quot;t&quot;\" \
+                   outputCollection=\"results\" outputElement=\"=[&quot;,&quot;, count(results)]\"/>";
+    let options = EngineOptions { limits: Some(limits), ..support::options() };
+    let mut fixture = Fixture::with_options(options, &process("", results, ""));
+    fixture.create(&format!(r#"{{"n":{RESULTS}}}"#));
+    assert!(fixture.has_ended());
+    let expected: Vec<String> = (0..RESULTS).map(|number| format!("[\",\",{number}]")).collect();
+    assert_eq!(fixture.last_value("results"), Some(format!("[{}]", expected.join(","))));
+    let updates = fixture.0.records.iter().filter(|record| {
+        matches!(&record.payload, Payload::Variable(VariableIntent::Updated, variable) if variable.name == *"results")
+    });
+    assert_eq!(updates.count(), UPDATES);
     fixture.0.check();
 }
 

@@ -249,6 +249,8 @@ intents! {
         InputCollectionEvaluated = 0 "INPUT_COLLECTION_EVALUATED",
         // Our own: the result of one inner instance of a long loop.
         OutputElementEvaluated = 100 "OUTPUT_ELEMENT_EVALUATED",
+        // Our own: all results that waited are in the collection of the element.
+        OutputCollectionWritten = 101 "OUTPUT_COLLECTION_WRITTEN",
     }
     RuntimeInstructionIntent {
         Interrupted = 0 "INTERRUPTED",

@@ -67,6 +67,9 @@ pub(super) fn apply_loop(state: &mut State, key: Key, intent: MultiInstanceInten
         MultiInstanceIntent::OutputElementEvaluated => {
             output_evaluated(state, key, value);
         }
+        MultiInstanceIntent::OutputCollectionWritten => {
+            collection_written(state, key);
+        }
     }
 }
 
@@ -92,6 +95,19 @@ fn output_evaluated(state: &mut State, key: Key, value: &MultiInstanceValue) {
         usage.add(Usage { living: 0, bytes });
     });
     state.tables.loop_outputs.put(output, value.output_element.shared().clone());
+}
+
+/// The collection has the results that waited: they wait no more.
+fn collection_written(state: &mut State, key: Key) {
+    let Some(holder) = state.element_instance(key) else {
+        return broken(state, format!("element instance {key} is not there"));
+    };
+    state.tables.loop_outputs.remove_prefix(&key.raw());
+    change_element(state, key.raw(), |holder| {
+        holder.outputs = 0;
+        holder.output_bytes = 0;
+    });
+    usage::take(state, holder.value.process_instance_key, Usage { living: 0, bytes: holder.output_bytes });
 }
 
 /// The items of a loop. After an incident they are evaluated again, and there may be fewer of them.

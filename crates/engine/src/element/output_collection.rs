@@ -79,7 +79,7 @@ pub(super) fn collect(
     if let Place::Last = place {
         check_list(&collection)?;
     }
-    if is_kept(execution, holder_key, &holder, place, collection.len().saturating_add(text.len())) {
+    if is_kept(execution, (holder_key, &holder), place, &collection, text.len()) {
         return keep(execution, inner, &holder, place, text.into());
     }
     let collection = match place {
@@ -93,10 +93,16 @@ fn set(execution: &mut Execution<'_>, scope: Key, entry: Entry, reach: Reach) ->
     document::set_if_room(execution, scope, vec![entry], reach).map_err(problem)
 }
 
-/// Whether a result waits for the end, given how long the collection would be with it.
-fn is_kept(execution: &Execution<'_>, holder_key: Key, holder: &ElementInstance, place: Place, bytes: usize) -> bool {
+/// Whether a result of so many bytes waits for the end.
+fn is_kept(
+    execution: &Execution<'_>,
+    (holder_key, holder): (Key, &ElementInstance),
+    place: Place,
+    collection: &str,
+    bytes: usize,
+) -> bool {
     let limits = execution.limits;
-    let is_long = bytes > limits.output_collection_update_bytes_max;
+    let is_long = collection.len().saturating_add(bytes) > limits.output_collection_update_bytes_max;
     match place {
         Place::Item { counter, items } => {
             let row = (holder_key.raw(), counter);
@@ -104,9 +110,33 @@ fn is_kept(execution: &Execution<'_>, holder_key: Key, holder: &ElementInstance,
                 || items > limits.output_collection_updates_max
                 || execution.state.tables.loop_outputs.contains(&row)
         }
-        // Those that come behind one that waits wait too.
-        Place::Last => is_long || holder.outputs > 0,
+        // Those that come after one that waits wait too.
+        Place::Last => {
+            is_long || holder.outputs > 0 || has_items(collection, limits.output_collection_updates_max as usize)
+        }
     }
+}
+
+/// Whether a list, which is a JSON text, has at least so many items. Only short lists are asked.
+fn has_items(list: &str, count: usize) -> bool {
+    // Each item has a mark before and after it.
+    if list.len() <= count.saturating_mul(2) {
+        return false;
+    }
+    let (mut marks, mut depth, mut in_string, mut is_escaped) = (0, 0_usize, false, false);
+    for byte in list.bytes() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
+            b'[' | b'{' => depth += 1,
+            b']' | b'}' => depth = depth.saturating_sub(1),
+            b',' if depth == 1 => marks += 1,
+            _ => {}
+        }
+    }
+    marks + 1 >= count
 }
 
 fn check_list(collection: &str) -> Result<(), Problem> {
@@ -240,6 +270,9 @@ pub(super) fn propagate(execution: &mut Execution<'_>, token: &Token, name: &Arc
         // It is long: without anybody who could see it, it is not written twice.
         if !element.outputs.is_empty() || !element.end_listeners.is_empty() {
             set(execution, token.key, (name.clone(), collection.clone()), Reach::Local)?;
+            // What follows may be an incident: then the results must not be appended once more.
+            let written = Payload::MultiInstance(MultiInstanceIntent::OutputCollectionWritten, Box::default());
+            execution.emit(token.key, written);
         }
         return set(execution, token.value().flow_scope_key, (name.clone(), collection), Reach::Outwards);
     }
