@@ -38,6 +38,65 @@ fn a_message_is_refused_when_its_variables_are_too_large_for_all_who_wait_togeth
     cluster.check();
 }
 
+fn on_boundary(id: &str) -> String {
+    let builder = ProcessBuilder::new(id).start("s").service_task("t", "work").end("e");
+    builder.boundary("b", "t", Event::Message("m", "=key")).non_interrupting().end("eb").to_xml()
+}
+
+/// Two partitions, and the variables of instances that wait for messages of the second one.
+fn with_two_partitions(limits: Limits) -> (Cluster, String, String) {
+    let key = (0..).map(|number| format!("key{number}")).find(|key| partition_for_correlation_key(key, 2).0 == 2);
+    let key = key.expect("one of the keys belongs there");
+    let variables = format!("{{\"key\":\"{key}\"}}");
+    (Cluster::with_limits(2, limits), key, variables)
+}
+
+/// Messages are on their way to many instances of a process: the next one goes to one of them.
+#[test]
+fn of_all_busy_instances_of_a_process_one_is_a_receiver() {
+    let limits = Limits { message_correlations_bytes_max: 10_000, ..Limits::default() };
+    let (mut cluster, key, variables) = with_two_partitions(limits);
+    for id in ["p", "q"] {
+        cluster.deploy(&on_boundary(id));
+        for _ in 0..5 {
+            cluster.create(1, id, &variables);
+        }
+    }
+    cluster.settle();
+    let message = Message::new("m", &key);
+    for _ in 0..5 {
+        cluster.publish(&message).expect("two wait");
+    }
+    let text = |bytes: usize| format!("{{\"text\":\"{}\"}}", "x".repeat(bytes));
+    cluster.publish(&message.with(&text(4_900))).expect("twice fits");
+    let refused = cluster.publish(&message.with(&text(5_100))).expect_err("twice is too much");
+    assert_eq!(refused.rejection_type, RejectionType::InvalidArgument);
+    cluster.settle();
+    assert_eq!(cluster.count("PROCESS_MESSAGE_SUBSCRIPTION", "CORRELATED"), 12);
+    cluster.check();
+}
+
+/// What one instance waits for does not depend on the partition of another one that is busy.
+#[test]
+fn a_message_for_an_instance_that_waits_is_taken_while_the_partition_of_a_busy_one_does_not_acknowledge() {
+    let limits = Limits { outbox_commands_max: 1, ..Limits::default() };
+    let (mut cluster, key, variables) = with_two_partitions(limits);
+    cluster.deploy(&on_boundary("p"));
+    cluster.create(1, "p", &variables);
+    cluster.settle();
+    let message = Message::new("m", &key);
+    cluster.publish(&message).expect("one waits");
+    let refused = cluster.publish(&message).expect_err("its partition does not acknowledge");
+    assert_eq!(refused.rejection_type, RejectionType::InvalidState);
+    cluster.submit(2, Key::NONE, cluster::creation("p", &variables));
+    assert_eq!(cluster.count("PROCESS_MESSAGE_SUBSCRIPTION", "CORRELATED"), 0);
+    cluster.publish(&message).expect("another one waits");
+    assert_eq!(cluster.count("PROCESS_MESSAGE_SUBSCRIPTION", "CORRELATED"), 1);
+    cluster.settle();
+    assert_eq!(cluster.count("PROCESS_MESSAGE_SUBSCRIPTION", "CORRELATED"), 2);
+    cluster.check();
+}
+
 #[test]
 fn work_that_carries_much_waits_in_entries_of_a_limited_size() {
     let limits = Limits { bytes_per_command: 20_000, ..Limits::default() };

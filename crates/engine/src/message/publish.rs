@@ -1,6 +1,5 @@
 //! MESSAGE PUBLISH.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use protocol::{
@@ -93,7 +92,7 @@ fn check_receivers(execution: &Execution<'_>, value: &MessageValue, address: &Me
     }
     let tables = &execution.state.tables;
     let waiting = tables.waiting_processes.prefix(address).map(|_| ());
-    let busy = tables.busy_subscriptions.prefix(address).take_while(|_| !is_kept(value)).map(|_| ());
+    let busy = oldest_busy(execution, address).take_while(|_| !is_kept(value)).map(|_| ());
     let name = (value.tenant_id.shared().clone(), value.name.shared().clone());
     let started = tables.message_started_processes.prefix(&name).map(|_| ());
     if waiting.chain(busy).chain(started).nth(receivers_max).is_none() {
@@ -117,10 +116,8 @@ fn check_busy(
     if is_kept(value) {
         return Ok(());
     }
-    let mut busy = BTreeMap::new();
-    add_busy(execution, address, &mut busy);
-    for element_instance in busy.values() {
-        let Some(partition) = Key::from_raw(*element_instance).partition() else { continue };
+    for element_instance in oldest_busy(execution, address) {
+        let Some(partition) = Key::from_raw(element_instance).partition() else { continue };
         if let Some(waiting) = full_outbox(execution, partition) {
             return Err(Rejection::invalid_state(format!(
                 "Expected to {what} message '{}' to an instance on partition {partition}, but {waiting} commands wait for that \
@@ -137,17 +134,20 @@ fn is_kept(message: &MessageValue) -> bool {
     message.time_to_live > 0
 }
 
-/// Of each process of which nothing waits, the oldest element instance to which a message is on its way and which then waits
+/// The oldest busy element instance of each process that has none that waits: a message is on its way to it, and then it waits
 /// for the next one. A message that is kept comes in its turn, and one that is not would be lost although it is waited for.
-fn add_busy(execution: &Execution<'_>, address: &MessageAddress, oldest: &mut BTreeMap<Arc<str>, i64>) {
+fn oldest_busy(execution: &Execution<'_>, address: &MessageAddress) -> impl Iterator<Item = i64> {
     let tables = &execution.state.tables;
     let mut next = (address.clone(), Arc::from(""), i64::MIN);
-    while let Some(((of, process_id, element_instance), _)) = tables.busy_subscriptions.first_from(&next)
-        && of == *address
-    {
-        oldest.entry(process_id.clone()).or_insert(element_instance);
-        next = (of, process_id, i64::MAX);
-    }
+    let oldest = std::iter::from_fn(move || {
+        let ((of, process_id, element_instance), _) = tables.busy_subscriptions.first_from(&next)?;
+        next = (of.clone(), process_id.clone(), i64::MAX);
+        Some((of, process_id, element_instance))
+    });
+    oldest
+        .take_while(move |(of, ..)| of == address)
+        .filter(|(of, process, _)| !tables.waiting_processes.contains(&(of.clone(), process.clone())))
+        .map(|(.., element_instance)| element_instance)
 }
 
 /// The message goes to one element instance of each process, the oldest that waits.
@@ -159,13 +159,11 @@ fn correlate_to_waiting(
 ) -> Vec<MessageSubscriptionValue> {
     let tables = &execution.state.tables;
     let processes = tables.waiting_processes.prefix(address).map(|(process, _)| process);
-    let oldest = processes.filter_map(|process| Some((tables.waiting_subscriptions.first(&process)?.0, process.1)));
-    let mut oldest: BTreeMap<Arc<str>, i64> =
-        oldest.map(|(element_instance, process_id)| (process_id, element_instance)).collect();
+    let oldest = processes.filter_map(|process| tables.waiting_subscriptions.first(&process));
+    let mut oldest: Vec<i64> = oldest.map(|(element_instance, _)| element_instance).collect();
     if !is_kept(message) {
-        add_busy(execution, address, &mut oldest);
+        oldest.extend(oldest_busy(execution, address));
     }
-    let mut oldest: Vec<i64> = oldest.into_values().collect();
     oldest.sort_unstable();
     let mut correlating = Vec::with_capacity(oldest.len());
     for element_instance in oldest {
