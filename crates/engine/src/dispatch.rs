@@ -3,10 +3,6 @@
 #[cfg(test)]
 mod tests;
 
-use crate::execution::step::{instances_of_work, is_forgotten};
-use crate::run::run_steps;
-use crate::state::life::{comes_to_an_end, is_end_waited_for};
-use crate::state::owning_instance::owning_instance;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -24,11 +20,14 @@ use protocol::{
 
 use crate::apply::StateView;
 use crate::distribution::{self, Arrival};
-use crate::execution::step::Step;
+use crate::execution::step::{Step, instances_of_work, is_forgotten};
 use crate::execution::{Execution, Failure, Outcome, Used};
 use crate::feature_level::FeatureLevel;
 use crate::message::{message_subscription, process_message_subscription};
 use crate::output::{Output, Reply};
+use crate::run::run_steps;
+use crate::state::life::{comes_to_an_end, is_end_waited_for};
+use crate::state::owning_instance::owning_instance;
 use crate::state::{State, WorkRow};
 use crate::watch::Decision;
 use crate::{

@@ -5,7 +5,6 @@ pub(crate) mod step;
 pub(crate) mod token;
 pub(crate) mod waiting_joins;
 
-use crate::limits::environment_at;
 use std::cell::Cell;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,7 +21,7 @@ use crate::apply::StateView;
 use crate::element_path::{self, LastPath};
 use crate::execution::step::Step;
 use crate::execution::waiting_joins::WaitingJoins;
-use crate::limits::Limits;
+use crate::limits::{Limits, environment_at};
 use crate::output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
 use crate::payload_bytes::{command_bytes, payload_bytes};
 use crate::usage;

@@ -9,7 +9,6 @@ mod rows;
 mod usage;
 
 pub(crate) use crate::feature_level::FeatureLevel;
-use crate::feature_level::Rules;
 pub(crate) use document::append_variable;
 pub(crate) use due::{Due, queue_of, still_due};
 pub(crate) use rows::*;
@@ -24,6 +23,7 @@ use protocol::{BpmnElementType, Key, PartitionId, ProcessInstanceValue, Timestam
 
 use self::owners_of_work::OwnersOfWork;
 use crate::definitions::Definitions;
+use crate::feature_level::Rules;
 
 state::tables! {
     /// All tables of a partition. Keys are raw [`Key`]s unless said otherwise.

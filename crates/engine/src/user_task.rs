@@ -8,7 +8,6 @@ pub(crate) mod create;
 pub(crate) mod listener;
 pub(crate) mod update;
 
-use crate::payload_bytes::user_task_bytes;
 use std::sync::Arc;
 
 use bpmn::model::ListenerEventType;
@@ -22,6 +21,7 @@ use crate::element::finish_termination;
 use crate::execution::step::Step;
 use crate::execution::{Execution, Failure, Outcome};
 use crate::name::start_of;
+use crate::payload_bytes::user_task_bytes;
 use crate::state::{ElementInstance, UserTaskRow, UserTaskState, VariableUpdate};
 use crate::variable::document::{self, Reach};
 

@@ -1,9 +1,9 @@
 //! Conditions: which changes have them looked at, how often they trigger, and what remains.
 
-use crate::support;
 use std::collections::BTreeMap;
 
 use crate::cluster::{self, Cluster};
+use crate::support;
 use engine::Limits;
 use model_builder::{Event, ProcessBuilder};
 use protocol::*;

@@ -1,12 +1,11 @@
 //! An element begins: ACTIVATING, what it needs, ACTIVATED.
 
-use super::stop::Stop;
-use crate::execution::token::activated;
 use std::sync::Arc;
 
 use bpmn::model::{Behavior, Element, ElementIndex, ExecutableProcess, FlowIndex};
 use protocol::{BpmnElementType, ErrorType, Key, Payload, ProcessInstanceIntent, ProcessInstanceValue};
 
+use super::stop::Stop;
 use super::{
     ad_hoc_sub_process, business_rule_task, call_activity, complete, exclusive_gateway, inclusive_gateway,
     job_worker_task, multi_instance, runtime_instruction, script_task, throw_event, user_task,
@@ -15,7 +14,7 @@ use crate::compensation;
 use crate::event;
 use crate::execution::problem::Problem;
 use crate::execution::step::Step;
-use crate::execution::token::{Token, begin};
+use crate::execution::token::{Token, activated, begin};
 use crate::execution::{Execution, Failure, Outcome};
 use crate::listener;
 use crate::state::Lifecycle;

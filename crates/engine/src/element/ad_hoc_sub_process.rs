@@ -2,7 +2,6 @@
 //!
 //! Each element that begins has an inner instance around it, in which the path behind it runs to its end.
 
-use super::interrupt;
 use std::sync::Arc;
 
 use bpmn::model::{AdHocSubProcess, Behavior, ElementIndex};
@@ -12,13 +11,12 @@ use protocol::{
 };
 
 use super::output_collection::{self, Place};
-use super::{complete, job_worker_task, multi_instance, terminate};
+use super::{complete, interrupt, job_worker_task, multi_instance, terminate};
 use crate::element::stop::Stop;
 use crate::event;
 use crate::execution::problem::Problem;
 use crate::execution::step::Step;
-use crate::execution::token::activated;
-use crate::execution::token::{Token, value_of};
+use crate::execution::token::{Token, activated, value_of};
 use crate::execution::{Execution, Outcome};
 use crate::job::delivery;
 use crate::state::Lifecycle;

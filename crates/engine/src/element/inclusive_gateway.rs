@@ -1,6 +1,5 @@
 //! Inclusive gateway: which flows are taken, and when a joining one begins.
 
-use crate::execution::waiting_joins::Awaited;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use protocol::{ErrorType, Key, ProcessInstanceValue};
 
 use crate::execution::problem::Problem;
 use crate::execution::token::{Token, arrive};
+use crate::execution::waiting_joins::Awaited;
 use crate::execution::{Execution, Outcome};
 use crate::state::State;
 use crate::variable::expression;

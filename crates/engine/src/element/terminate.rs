@@ -1,11 +1,11 @@
 //! An element is to end early: TERMINATING, its job, incident, subscriptions and children with it, TERMINATED.
 
-use super::interrupt::{can_begin, children_after};
 use std::sync::Arc;
 
 use bpmn::model::Behavior;
 use protocol::{BpmnElementType, JobIntent, Key, Payload, ProcessInstanceIntent};
 
+use super::interrupt::{can_begin, children_after};
 use super::{complete, inclusive_gateway, multi_instance, runtime_instruction};
 use crate::compensation;
 use crate::event;

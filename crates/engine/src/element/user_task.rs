@@ -13,8 +13,7 @@ use crate::element::stop::Stop;
 use crate::event;
 use crate::execution::Execution;
 use crate::execution::problem::Problem;
-use crate::execution::token::Token;
-use crate::execution::token::activated;
+use crate::execution::token::{Token, activated};
 use crate::user_task::{PRIORITY_MAX, check_size, create};
 use crate::variable::expression;
 

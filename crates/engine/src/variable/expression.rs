@@ -1,6 +1,5 @@
 //! Evaluation of expressions against the variables of a scope.
 
-use crate::limits::environment_at;
 use std::sync::Arc;
 
 use bpmn::model::StaticOrExpression;
@@ -10,6 +9,7 @@ use protocol::{ErrorType, Key, Text};
 use super::own::OwnEntries;
 use crate::execution::Execution;
 use crate::execution::problem::Problem;
+use crate::limits::environment_at;
 
 /// What an expression sees of an entry of one's own: a value, or else a JSON text.
 pub(crate) trait Own {
