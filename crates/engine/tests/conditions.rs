@@ -1,6 +1,7 @@
 //! Conditions: which changes have them looked at, how often they trigger, and what remains.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::cluster::{self, Cluster};
 use crate::support;
@@ -225,6 +226,39 @@ fn many_conditions_are_looked_at_in_parts_and_each_triggers_once() {
     assert_eq!(triggered(&cluster), BTreeMap::from([("b".to_owned(), INSTANCES)]));
     let rejected = cluster.nodes[0].records.iter().filter(|record| record.record_type != RecordType::Event);
     assert_eq!(rejected.count(), 0, "nothing is triggered that has ended");
+    check(&cluster, &[]);
+}
+
+/// What is left of a change for later commands is not for conditions that are opened before them: those saw it already.
+#[test]
+fn a_condition_that_is_opened_after_a_change_triggers_once() {
+    let limits = Limits { evaluation_steps_per_command: 5_000, ..Limits::default() };
+    let mut cluster = Cluster::with_limits(1, limits);
+    let builder = ProcessBuilder::new("p").start("s").sub_process("each");
+    let builder = builder.multi_instance("=for i in 1..300 return i", "i").start("is").service_task("t", "work");
+    let builder = builder.service_task("u", "more").end("ie");
+    let builder = builder.boundary("never", "t", Event::Condition("=x > 100", "")).end("be");
+    let builder = builder.boundary("once", "u", Event::Condition("=x > 0", "")).non_interrupting().end("oe");
+    cluster.deploy(&builder.end_sub_process().move_to("each").end("e").to_xml());
+    let scope_key = cluster.create(1, "p", "{\"x\":0}");
+    let value = VariableDocumentValue {
+        scope_key,
+        update_semantics: VariableDocumentUpdateSemantics::Local,
+        variables: "{\"x\":1}".into(),
+        tenant_id: support::TENANT.into(),
+    };
+    let update = Payload::VariableDocument(VariableDocumentIntent::Update, Box::new(value));
+    let job = cluster.events().find(|record| matches!(record.payload, Payload::Job(JobIntent::Created, _)));
+    let job = job.expect("there is a job").key;
+    let complete = Payload::Job(JobIntent::Complete, Arc::default());
+    cluster.apply_batch(1, vec![Command::new(Key::NONE, update), Command::new(job, complete)]);
+    assert!(cluster.node(1).engine.continuation().is_some(), "the change is too much for one command");
+    cluster.work(1);
+    assert_eq!(triggered(&cluster), BTreeMap::from([("once".to_owned(), 1)]));
+    // The next change is seen again.
+    change(&mut cluster, scope_key, "{\"x\":2}");
+    assert_eq!(triggered(&cluster), BTreeMap::from([("once".to_owned(), 2)]));
+    assert_eq!(cluster.cancel(scope_key), None);
     check(&cluster, &[]);
 }
 

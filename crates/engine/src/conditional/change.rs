@@ -73,6 +73,7 @@ pub(crate) fn go_on(execution: &mut Execution<'_>, key: Key, value: &Conditional
         return Ok(());
     }
     let mut walk = Walk::of(value.process_instance_key, value.changes.clone(), value.looked_at);
+    walk.until = value.until;
     walk.may_stop = false;
     walk.through_all(execution);
     Ok(())
@@ -206,6 +207,8 @@ struct Walk {
     /// In the order of their scopes, each of which lies inside of the one before.
     changes: Vec<ConditionalChange>,
     looked_at: Option<ConditionalPlace>,
+    /// The last key when the variables changed, if that was in another command.
+    until: Option<Key>,
     evaluated: usize,
     /// Whether the rest may be left to another command.
     may_stop: bool,
@@ -215,7 +218,7 @@ struct Walk {
 impl Walk {
     fn of(process_instance: Key, changes: Vec<ConditionalChange>, looked_at: Option<ConditionalPlace>) -> Walk {
         let standings = BTreeMap::new();
-        Walk { process_instance, changes, looked_at, evaluated: 0, may_stop: true, standings }
+        Walk { process_instance, changes, looked_at, until: None, evaluated: 0, may_stop: true, standings }
     }
 
     /// Goes through all subscriptions of the instance, behind the one that was looked at last.
@@ -240,10 +243,12 @@ impl Walk {
     fn visit(&mut self, execution: &mut Execution<'_>, place: ConditionalPlace) -> bool {
         let is_much = self.evaluated >= execution.at_once(CONDITIONS_AT_ONCE_MAX) || execution.is_over_budget();
         if is_much && self.may_stop {
+            let state = &execution.state;
             let value = ConditionalSubscriptionValue {
                 process_instance_key: self.process_instance,
                 changes: std::mem::take(&mut self.changes),
                 looked_at: self.looked_at,
+                until: Some(self.until.unwrap_or_else(|| Key::new(state.partition, state.counters.key))),
                 ..ConditionalSubscriptionValue::default()
             };
             enqueue(execution, Key::NONE, value);
@@ -251,7 +256,8 @@ impl Walk {
         }
         self.may_stop = true;
         self.looked_at = Some(place);
-        if self.sees_change(execution, place) {
+        let was_open = self.until.is_none_or(|until| place.subscription_key <= until);
+        if was_open && self.sees_change(execution, place) {
             self.evaluated += 1;
             if look_at_one(execution, place) == Some(true) {
                 self.standings.insert(place.scope_key, Standing::Interrupted);

@@ -47,6 +47,10 @@ pub struct ConditionalSubscriptionValue {
     #[n(12)]
     #[serde(skip)]
     pub looked_at: Option<ConditionalPlace>,
+    /// The last key when the variables changed: subscriptions with higher ones were opened later, and saw the changes then.
+    #[n(13)]
+    #[serde(skip)]
+    pub until: Option<Key>,
 }
 
 /// Variables of one scope to which the same has happened.
