@@ -60,7 +60,7 @@ pub use feature_levels::{PartitionLevel, RaiseError};
 pub use flow_control::{FlowControlOptions, Permit};
 pub use member::Member;
 pub use node::{Node, StartError, StopError};
-pub use options::NodeOptions;
+pub use options::{ClusterOptions, NodeOptions};
 pub use record_log::RecordLogError;
 pub use shared::JobsAvailableListener;
 pub use status::{Health, Role};

@@ -1,5 +1,7 @@
 //! How a node is set up.
 
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +15,15 @@ use crate::flow_control::FlowControlOptions;
 use crate::streams::StreamWindow;
 use crate::write_throttle::WriteThrottleOptions;
 
+/// The cluster that a node belongs to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClusterOptions {
+    /// Where the node listens for the other nodes.
+    pub listen: SocketAddr,
+    /// All members by their numbers, this one included: `host:port` of their cluster ports.
+    pub members: BTreeMap<u32, String>,
+}
+
 /// How a node is set up.
 #[derive(Debug, Clone)]
 pub struct NodeOptions {
@@ -20,6 +31,8 @@ pub struct NodeOptions {
     pub data_directory: PathBuf,
     /// The number of this node, from 0.
     pub node_id: u32,
+    /// The cluster that it belongs to; none for a node alone.
+    pub cluster: Option<ClusterOptions>,
     /// Number of partitions, 1 to 4095; fixed by the data once there is some.
     pub partition_count: u16,
     /// Threads that apply commands; 0 for one per core, but never more than partitions.
@@ -76,6 +89,7 @@ impl Default for NodeOptions {
         NodeOptions {
             data_directory: PathBuf::from("data"),
             node_id: 0,
+            cluster: None,
             partition_count: 1,
             processing_threads: 0,
             advertised_address: ("127.0.0.1".to_owned(), 26_500),
