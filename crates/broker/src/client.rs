@@ -5,10 +5,12 @@ use std::sync::atomic::Ordering;
 
 use protocol::{Command, PartitionId, Request};
 
+use crate::cluster::ReplicaStatus;
 use crate::disk::DiskView;
 use crate::entrance::Entrance;
 use crate::flow_control::Admission;
 use crate::inbox::{Inbound, QueuedCommand};
+use crate::requests::KeptCommand;
 use crate::shared::{JobsAvailableListener, Shared};
 use crate::status::{Health, Role};
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
@@ -115,11 +117,23 @@ impl Client {
             version: protocol::BROKER_VERSION.to_owned(),
             partitions,
         };
+        let mut nodes = vec![node];
+        let contacts = self.shared.port.as_ref().map(|port| port.contacts()).unwrap_or_default();
+        // Every node holds a replica of every partition.
+        let size = u16::try_from(contacts.len() + 1).unwrap_or(u16::MAX);
+        nodes.extend(contacts.into_iter().filter(|(_, contact)| contact.is_alive()).map(|(node, contact)| NodeView {
+            node_id: node.0,
+            partitions: contact.status.replicas.iter().map(ReplicaStatus::view).collect(),
+            host: contact.status.host,
+            port: contact.status.port,
+            version: contact.status.version,
+        }));
+        nodes.sort_by_key(|node| node.node_id);
         ClusterView {
-            nodes: vec![node],
+            nodes,
             partitions_count: self.partition_count(),
-            replication_factor: 1,
-            cluster_size: 1,
+            replication_factor: size,
+            cluster_size: size,
             cluster_id: self.shared.cluster_id.lock().clone(),
             last_completed_change: *self.shared.last_completed_change.lock(),
         }
@@ -157,7 +171,9 @@ impl Client {
     /// or the partition does not work: then more may have been answered than is applied again.
     pub fn last_position(&self, partition: PartitionId) -> Option<u64> {
         let entrance = self.shared.entrance(partition).ok()?;
-        entrance.is_open().then(|| entrance.last_position())
+        // Answers come from the replica of this node, whoever leads.
+        (entrance.is_open() || self.shared.port.is_some() && entrance.role() == Role::Follower)
+            .then(|| entrance.last_position())
     }
 
     /// The partition for the next thing that may be created anywhere: in turn, among those that take commands now. When
@@ -170,7 +186,7 @@ impl Client {
             entrances.values().nth(turn).expect("a remainder is below the number of partitions")
         });
         let Some(first) = turns.next() else { return PartitionId::DEPLOYMENT };
-        if first.is_open() { first.id } else { turns.find(|entrance| entrance.is_open()).unwrap_or(first).id }
+        if first.is_led() { first.id } else { turns.find(|entrance| entrance.is_led()).unwrap_or(first).id }
     }
 
     /// Hands the command to the partition's inbox. `reply` is called exactly once and must not block: with the engine's
@@ -193,6 +209,15 @@ impl Client {
             Ok(encoded) => encoded,
             Err(error) => return refused(reply, error),
         };
+        if !entrance.is_open() {
+            let command = KeptCommand { bytes: bytes.into(), admission, sender: self.sender };
+            if let Err((reply, error)) = entrance.requests.park(number, command, Box::new(reply)) {
+                return refused(reply, error);
+            }
+            entrance.send_on(&self.shared, number);
+            return PendingRequest { entrance: Some((entrance, number)) };
+        }
+        let term = entrance.term();
         let admitted = entrance.admit(admission, bytes.len());
         if let Err(refusal) = &admitted
             && !(admission == Admission::Growth && refusal.is_passing())
@@ -200,18 +225,20 @@ impl Client {
             return refused(reply, entrance.refuse(refusal));
         }
         // Registered before the command leaves: the answer may come before `send` returns.
-        if let Err((reply, error)) = entrance.requests.wait(number, Box::new(reply)) {
+        if let Err((reply, error)) = entrance.requests.wait(number, term, Box::new(reply)) {
             return refused(reply, error);
         }
         match admitted {
             Ok(permit) => {
                 let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
                 if self.shared.inbox.send(Inbound::Command(queued)).is_err() {
-                    entrance.fail(number, SubmitError::Stopped);
+                    entrance.fail(Request { node: self.shared.node, number }, &SubmitError::Stopped);
                 }
             }
             Err(refusal) => {
-                entrance.hold(self.sender, HeldCommand { number, bytes }, &refusal, &self.shared.inbox);
+                let request = Request { node: self.shared.node, number };
+                let held = HeldCommand { request, sender: self.sender, bytes };
+                entrance.hold(self.sender, held, &refusal, &self.shared.inbox);
             }
         }
         PendingRequest { entrance: Some((entrance, number)) }
@@ -224,6 +251,9 @@ impl Client {
     pub fn send(&self, partition: PartitionId, command: Command) -> Result<(), SubmitError> {
         let entrance = self.shared.entrance(partition)?;
         let (bytes, admission) = self.encode(&entrance, &command)?;
+        if !entrance.is_open() {
+            return entrance.forward(&self.shared, admission, &bytes);
+        }
         let permit = entrance.admit(admission, bytes.len()).map_err(|refusal| entrance.refuse(&refusal))?;
         let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
         self.shared.inbox.send(Inbound::Command(queued)).map_err(|_| SubmitError::Stopped)
@@ -255,12 +285,9 @@ impl Client {
         if self.shared.stopping.load(Ordering::Acquire) {
             return Err(SubmitError::Stopped);
         }
-        if !entrance.is_open() {
-            let reason = match entrance.health().has_stopped() {
-                true => "it has stopped until an operator looks at it; the health of its node says why",
-                false => "it has no leader here yet",
-            };
-            return Err(SubmitError::Unavailable { partition: entrance.id, reason });
+        // At a member of a cluster it goes to another node, or waits a little until there is a leader.
+        if !entrance.is_open() && self.shared.port.is_none() {
+            return Err(entrance.not_led_here());
         }
         let bytes = protocol::encode_to_vec(command);
         let limit_bytes = self.shared.command_limit_bytes;

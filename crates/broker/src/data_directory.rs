@@ -22,6 +22,9 @@ use std::sync::Arc;
 
 use engine::FeatureLevel;
 
+use peers::DirectoryId;
+
+use crate::cluster::ClusterConfiguration;
 use crate::disk::{Disk, DiskView, FULL_BYTES};
 use crate::options::NodeOptions;
 use names::{DRAFT, EXPORTERS, FORMAT, FORMAT_FILE, LOG, PARTITIONS};
@@ -43,6 +46,8 @@ const CREATING: &str = "CREATING";
 const CHECKSUM: &str = "checksum";
 /// How often a node was started here.
 const STARTS: &str = "STARTS";
+/// The configuration of the cluster that the directory belongs to, once that is founded.
+const CLUSTER: &str = "CLUSTER";
 
 /// Where the data of users lies.
 const PRIVATE: [&str; 3] = [LOG, PARTITIONS, EXPORTERS];
@@ -86,14 +91,24 @@ pub(crate) struct DataDirectory {
     pub paths: Paths,
     /// The number of this directory's replicas in their Raft groups.
     pub member: NodeId,
-    /// Name of the cluster.
+    /// Name of the cluster; of a member, the name that the cluster gets if this node founds it.
     pub cluster_id: String,
     /// The feature level at which the partitions began.
     pub first_level: FeatureLevel,
+    /// The configuration of the cluster; none for a node alone, and before the founding.
+    pub cluster: Option<ClusterConfiguration>,
+    /// How often a node was started here, this start included.
+    pub boot: u64,
     /// The disk that it is on.
     pub disk: Arc<Disk>,
+    is_member: bool,
     _lock: File,
 }
+
+/// The part of a node's life that counts its starts, in bits.
+const BOOT_BITS: u32 = 16;
+/// A life has so many bits.
+const LIFE_BITS: u32 = 24;
 
 impl DataDirectory {
     /// Locks the directory, makes it if it does not exist, and checks that it fits the options.
@@ -107,16 +122,55 @@ impl DataDirectory {
         let settings = settings(&path, options)?;
         settings.check(&path, options)?;
         keep_private(&path)?;
+        let (boot, cluster) = (read_starts(&path).saturating_add(1), read_cluster(&path)?);
         let (paths, disk) = (Paths(path), Arc::new(measured));
-        let Settings { directory, cluster: cluster_id, level: first_level, .. } = settings;
+        let Settings { directory, cluster: cluster_id, level: first_level, is_member, .. } = settings;
         let member = NodeId(directory.get());
-        Ok(DataDirectory { paths, member, cluster_id, first_level, disk, _lock: lock })
+        let mut opened =
+            DataDirectory { paths, member, cluster_id, first_level, cluster: None, boot, disk, is_member, _lock: lock };
+        if is_member {
+            // Other nodes see it from now on: it keeps its number, and no two starts have the same one.
+            opened.complete()?;
+        }
+        if let Some(cluster) = cluster {
+            opened.adopt(cluster);
+        }
+        Ok(opened)
+    }
+
+    fn adopt(&mut self, cluster: ClusterConfiguration) {
+        self.cluster_id.clone_from(&cluster.cluster_id);
+        self.first_level = cluster.first_level;
+        self.cluster = Some(cluster);
+    }
+
+    /// The directory belongs to this cluster from now on, or the configuration of the cluster has changed.
+    pub fn store_cluster(&mut self, cluster: ClusterConfiguration) -> Result<(), DataDirectoryError> {
+        store_cluster(&self.paths.0, &cluster)?;
+        self.adopt(cluster);
+        Ok(())
+    }
+
+    /// Tells apart what this process numbers from what every other one did under this node's number: how often the node's
+    /// directory was replaced, and how often it was started.
+    pub fn life(&self) -> u64 {
+        let own = DirectoryId(NonZeroU64::new(self.member.0).unwrap_or(NonZeroU64::MIN));
+        let members = self.cluster.iter().flat_map(|cluster| cluster.members.values());
+        let replaced = members.filter(|member| member.directory == own).map(|member| member.replaced).sum::<u32>();
+        (u64::from(replaced) << BOOT_BITS | self.boot & ((1 << BOOT_BITS) - 1)) & ((1 << LIFE_BITS) - 1)
     }
 
     /// Everything could be opened, so the start counts. A new directory counts as made from now on, with settings that do not
     /// change. To be called before anything is logged, because until then the next start makes it again.
     pub fn confirm(&self) -> Result<(), DataDirectoryError> {
-        count_start(&self.paths.0)?;
+        match self.is_member {
+            true => Ok(()),
+            false => self.complete(),
+        }
+    }
+
+    fn complete(&self) -> Result<(), DataDirectoryError> {
+        count_start(&self.paths.0, self.boot)?;
         let (creating, format) = (self.paths.0.join(CREATING), self.paths.0.join(FORMAT_FILE));
         if format.exists() {
             return Ok(());
@@ -157,6 +211,23 @@ fn existing(directory: &Path) -> Result<Option<Settings>, DataDirectoryError> {
     match directory.join(LOG).exists() {
         true => Ok(Some(settings)),
         false => Err(DataDirectoryError::Missing { directory: directory.to_owned(), name: LOG }),
+    }
+}
+
+/// Stores the configuration of the cluster that the directory belongs to.
+pub(crate) fn store_cluster(directory: &Path, cluster: &ClusterConfiguration) -> Result<(), DataDirectoryError> {
+    write_atomically(&directory.join(CLUSTER), cluster.to_text().as_bytes())
+}
+
+/// The configuration of the cluster that the directory belongs to.
+fn read_cluster(directory: &Path) -> Result<Option<ClusterConfiguration>, DataDirectoryError> {
+    let path = directory.join(CLUSTER);
+    match std::fs::read(&path) {
+        Ok(content) => ClusterConfiguration::from_text(&content)
+            .map(Some)
+            .map_err(|problem| DataDirectoryError::Damaged { path, problem }),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(failed("read", &path)(error)),
     }
 }
 
@@ -287,6 +358,9 @@ pub fn stored_partition_count(directory: &Path) -> Option<u16> {
 
 /// The name of the cluster that an existing data directory is of.
 pub fn stored_cluster_id(directory: &Path) -> Option<String> {
+    if let Some(cluster) = read_cluster(directory).ok()? {
+        return Some(cluster.cluster_id);
+    }
     let content = std::fs::read(directory.join(FORMAT_FILE)).ok()?;
     Settings::read(directory, &content).ok().map(|settings| settings.cluster)
 }
@@ -302,7 +376,12 @@ pub(crate) struct Settings {
     pub cluster: String,
     /// The feature level at which the partitions began: their logs may have to be applied from the beginning by a newer program.
     pub level: FeatureLevel,
+    /// Whether the directory is of a member of a cluster, or of a node alone.
+    pub is_member: bool,
 }
+
+/// How the file says whether the node is a member.
+const MEMBER: [&str; 2] = ["alone", "member"];
 
 impl Settings {
     fn new(options: &NodeOptions) -> Self {
@@ -311,14 +390,16 @@ impl Settings {
         let cluster = format!("{:016x}{:016x}", random(), random());
         let level = options.first_feature_level;
         let directory = NonZeroU64::new(random()).unwrap_or(NonZeroU64::MIN);
-        Settings { node: options.node_id, directory, partitions: options.partition_count, cluster, level }
+        let (node, partitions, is_member) = (options.node_id, options.partition_count, options.cluster.is_some());
+        Settings { node, directory, partitions, cluster, level, is_member }
     }
 
     fn to_text(&self) -> String {
-        let Settings { node, directory, partitions, cluster, level } = self;
+        let Settings { node, directory, partitions, cluster, level, is_member } = self;
+        let place = MEMBER[usize::from(*is_member)];
         with_checksum(format!(
             "data-format {FORMAT}\noldest-reader {FORMAT_OLDEST_READER}\nwritten-by {WRITER}\ndraft {DRAFT}\nnode {node}\n\
-             directory {directory:016x}\npartitions {partitions}\ncluster {cluster}\nfeature-level {level}\n"
+             place {place}\ndirectory {directory:016x}\npartitions {partitions}\ncluster {cluster}\nfeature-level {level}\n"
         ))
     }
 
@@ -359,6 +440,10 @@ impl Settings {
             directory: life.ok_or_else(|| without("directory"))?,
             partitions: partitions.ok_or_else(|| without("partitions"))?,
             cluster: value("cluster").ok_or_else(|| without("cluster"))?.to_owned(),
+            is_member: value("place")
+                .and_then(|place| MEMBER.iter().position(|known| *known == place))
+                .ok_or_else(|| without("place"))?
+                == 1,
             level: FeatureLevel::new(level)
                 .map_err(|level| DataDirectoryError::UnknownLevel { directory: directory.to_owned(), level })?,
         })
@@ -374,7 +459,11 @@ impl Settings {
                 return Err(DataDirectoryError::Changed { directory: directory.to_owned(), setting, found, wanted });
             }
         }
-        Ok(())
+        match (self.is_member, options.cluster.is_some()) {
+            (true, false) => Err(DataDirectoryError::OfMember(directory.to_owned())),
+            (false, true) => Err(DataDirectoryError::OfNodeAlone(directory.to_owned())),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -398,13 +487,13 @@ pub(crate) fn check_checksum(content: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-/// Counts the start, for operators.
-fn count_start(directory: &Path) -> Result<(), DataDirectoryError> {
-    let starts = read_starts(directory).saturating_add(1);
+/// Counts the start.
+fn count_start(directory: &Path, starts: u64) -> Result<(), DataDirectoryError> {
     write_atomically(&directory.join(STARTS), format!("{starts}\n").as_bytes())
 }
 
-/// Nothing depends on the number, so damage to it keeps nobody from a start.
+/// How often a node was started. A later start must have a higher number, so a damaged file counts as the number of
+/// seconds since 1970, which no node was started.
 fn read_starts(directory: &Path) -> u64 {
     let path = directory.join(STARTS);
     let problem = match std::fs::read(&path) {
@@ -416,11 +505,11 @@ fn read_starts(directory: &Path) -> u64 {
         Err(error) => error.to_string(),
     };
     tracing::warn!(
-        "The file {} cannot be read ({problem}). It only counts the starts of the node, which begins anew; look whether the \
-         disk is damaged.",
+        "The file {} cannot be read ({problem}). It counts the starts of the node, which go on from a higher number; look \
+         whether the disk is damaged.",
         path.display()
     );
-    0
+    std::time::SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_secs())
 }
 
 #[cfg(test)]

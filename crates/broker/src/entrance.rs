@@ -7,8 +7,10 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Sender;
 use engine::{Engine, FeatureLevel, Reply};
 use parking_lot::Mutex;
-use protocol::PartitionId;
+use protocol::{PartitionId, Request};
+use replication::GroupStatus;
 
+use crate::cluster::{ClusterPort, RefusedCommand};
 use crate::flow_control::{Admission, Limiter, Permit, Refusal};
 use crate::held::Held;
 use crate::inbox::Inbound;
@@ -24,6 +26,10 @@ const ROLE_MASK: u64 = (1 << ROLE_BITS) - 1;
 #[derive(Debug)]
 pub(crate) struct Entrance {
     pub id: PartitionId,
+    /// The number of this node.
+    pub node: u32,
+    /// The way to the other nodes; none of a node alone.
+    pub port: Option<Arc<ClusterPort>>,
     pub limiter: Arc<Limiter>,
     pub requests: Requests,
     pub held: Held,
@@ -42,12 +48,29 @@ pub(crate) struct Entrance {
     correlation_partition_count: AtomicU16,
     /// Position of the last record that is part of its state.
     last_position: AtomicU64,
+    /// Who leads, as the replica of this node knows it.
+    lead: Mutex<Lead>,
+    /// The term of it, read without the lock.
+    term: AtomicU64,
+    /// How the group was when the thread of the log looked last.
+    group: Mutex<Option<GroupStatus>>,
+}
+
+/// Who leads a partition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Lead {
+    /// Raft's term.
+    pub term: u64,
+    /// The node, once it is known.
+    pub leader: Option<u32>,
 }
 
 impl Entrance {
     pub fn new(id: PartitionId, limiter: Arc<Limiter>, requests: Requests, held: Held) -> Self {
         Entrance {
             id,
+            node: 0,
+            port: None,
             limiter,
             requests,
             held,
@@ -59,7 +82,42 @@ impl Entrance {
             feature_level: AtomicU32::new(FeatureLevel::OLDEST.number()),
             correlation_partition_count: AtomicU16::new(0),
             last_position: AtomicU64::new(0),
+            lead: Mutex::default(),
+            term: AtomicU64::new(0),
+            group: Mutex::default(),
         }
+    }
+
+    /// The same at a node of a cluster.
+    pub fn at(self, node: u32, port: Option<Arc<ClusterPort>>) -> Self {
+        Entrance { node, port, ..self }
+    }
+
+    /// Who leads, as far as this node knows.
+    pub fn lead(&self) -> Lead {
+        *self.lead.lock()
+    }
+
+    /// The term that this node's replica is in.
+    pub fn term(&self) -> u64 {
+        self.term.load(Ordering::Acquire)
+    }
+
+    /// Somebody leads, or nobody that is known.
+    pub fn set_lead(&self, term: u64, leader: Option<u32>) {
+        let mut lead = self.lead.lock();
+        *lead = Lead { term, leader };
+        self.term.store(term, Ordering::Release);
+    }
+
+    /// How the group was when the thread of the log looked last.
+    pub fn group(&self) -> Option<GroupStatus> {
+        self.group.lock().clone()
+    }
+
+    /// The thread of the log has looked at the group.
+    pub fn set_group(&self, status: GroupStatus) {
+        *self.group.lock() = Some(status);
     }
 
     /// What the gateway has to know of the state that was just applied.
@@ -89,6 +147,11 @@ impl Entrance {
         self.feature_level.load(Ordering::Acquire)
     }
 
+    /// Whether commands find a leader, here or at another node.
+    pub fn is_led(&self) -> bool {
+        self.is_open() || self.lead().leader.is_some_and(|node| node != self.node)
+    }
+
     /// Whether commands may come in.
     pub fn is_open(&self) -> bool {
         self.role() == Role::Leader && !self.health().has_stopped()
@@ -110,15 +173,36 @@ impl Entrance {
 
     /// Answers all waiting requests with an error: their commands were lost, or their outcome will not be known here.
     pub fn fail_all(&self, error: &SubmitError) {
-        self.held.clear();
+        for held in self.held.drain().filter(|held| held.request.node != self.node) {
+            self.fail(held.request, error);
+        }
         self.requests.fail_all(error);
     }
 
-    /// Answers a request whose command is not taken.
-    pub fn fail(&self, number: u64, error: SubmitError) {
-        if let Some(function) = self.requests.take(number) {
-            function(Err(error));
+    /// Answers a request whose command is not taken, at this node or at another.
+    pub fn fail(&self, request: Request, error: &SubmitError) {
+        if request.node != self.node {
+            return self.refuse_elsewhere(request, &RefusedCommand::new(self.id, request.number, error));
         }
+        if let Some(function) = self.requests.take(request.number) {
+            function(Err(error.clone()));
+        }
+    }
+
+    /// Says to the node of a client that its command was not taken.
+    pub fn refuse_elsewhere(&self, request: Request, refusal: &RefusedCommand) {
+        if let Some(port) = &self.port {
+            port.refuse(request.node, refusal);
+        }
+    }
+
+    /// Why a command is not taken by a node that does not lead.
+    pub fn not_led_here(&self) -> SubmitError {
+        let reason = match self.health().has_stopped() {
+            true => "it has stopped until an operator looks at it; the health of its node says why",
+            false => "it has no leader here yet",
+        };
+        SubmitError::Unavailable { partition: self.id, reason: reason.into() }
     }
 
     /// Answers a request of this node.
@@ -128,12 +212,6 @@ impl Entrance {
         {
             function(Ok(reply));
         }
-    }
-
-    /// What was proposed here and not committed may be lost.
-    pub fn lost(&self) {
-        let reason = "its leader changed or its log failed while the command was under way";
-        self.fail_all(&SubmitError::Unavailable { partition: self.id, reason });
     }
 
     /// The records of a batch were written, for which the partition worked so long: its share of the limits is free again.
@@ -175,7 +253,7 @@ impl Entrance {
     /// Whoever waits for an answer of the stopped partition gets none.
     pub fn refuse_all(&self) {
         let reason = "it has stopped until an operator looks at it; the health of its node says why";
-        self.fail_all(&SubmitError::Unavailable { partition: self.id, reason });
+        self.fail_all(&SubmitError::Unavailable { partition: self.id, reason: reason.into() });
     }
 
     pub fn role(&self) -> Role {

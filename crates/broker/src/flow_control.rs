@@ -94,6 +94,10 @@ pub(crate) enum Admission {
 }
 
 impl Admission {
+    /// All of them, in the order of their numbers between nodes.
+    pub const ALL: [Admission; 5] =
+        [Admission::Growth, Admission::Deployment, Admission::Limited, Admission::Preferred, Admission::Internal];
+
     /// How commands with this payload are treated.
     pub fn of(payload: &Payload) -> Admission {
         match payload {

@@ -9,9 +9,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use crossbeam_channel::Sender;
 use parking_lot::Mutex;
 
+use crate::cluster::RefusedCommand;
 use crate::entrance::Entrance;
 use crate::flow_control::{Admission, Refusal};
 use crate::inbox::{Inbound, QueuedCommand};
+use crate::requests::KeptCommand;
 use crate::submit_error::SubmitError;
 use crate::turns::{HeldCommand, SenderId, Turns};
 
@@ -33,11 +35,11 @@ impl Held {
         self.count.load(Ordering::Acquire) == 0
     }
 
-    /// Forgets what waits; its requests are answered by the caller.
-    pub fn clear(&self) {
+    /// Takes what waits; its requests are answered by the caller.
+    pub fn drain(&self) -> impl Iterator<Item = HeldCommand> + use<> {
         let mut turns = self.turns.lock();
-        turns.clear();
         self.count.store(0, Ordering::Release);
+        turns.drain()
     }
 
     /// Adds a command, and returns those for which there is no room.
@@ -56,8 +58,8 @@ impl Entrance {
         let refused = self.held.push(sender, command);
         // What took the room may have given it back before the command was there to be found.
         self.admit_held(inbox);
-        for HeldCommand { number, .. } in refused {
-            self.fail(number, self.refuse(refusal));
+        for HeldCommand { request, .. } in refused {
+            self.fail(request, &self.refuse(refusal));
         }
     }
 
@@ -73,21 +75,36 @@ impl Entrance {
             if admitted.as_ref().is_err_and(Refusal::is_passing) {
                 break;
             }
-            let Some(HeldCommand { number, bytes }) = turns.take() else { break };
+            let Some(HeldCommand { request, bytes, .. }) = turns.take() else { break };
             match admitted {
                 Ok(permit) => {
                     let command = QueuedCommand { partition: self.id, bytes, permit: Some(permit) };
                     if inbox.send(Inbound::Command(command)).is_err() {
-                        refused.push((number, SubmitError::Stopped));
+                        refused.push((request, SubmitError::Stopped));
                     }
                 }
-                Err(refusal) => refused.push((number, self.refuse(&refusal))),
+                Err(refusal) => refused.push((request, self.refuse(&refusal))),
             }
         }
         self.held.count.store(turns.len(), Ordering::Release);
         drop(turns);
-        for (number, error) in refused {
-            self.fail(number, error);
+        for (request, error) in refused {
+            self.fail(request, &error);
+        }
+    }
+
+    /// The partition is not led from here any more: what waits for room goes to whoever leads it next.
+    pub fn pass_on_held(&self) {
+        for HeldCommand { request, sender, bytes } in self.held.drain() {
+            if request.node != self.node {
+                let error = self.not_led_here();
+                self.refuse_elsewhere(request, &RefusedCommand::not_taken(self.id, request.number, &error));
+            } else if self.port.is_some() {
+                let command = KeptCommand { bytes: bytes.into(), admission: Admission::Growth, sender };
+                self.requests.park_held(request.number, command);
+            } else {
+                self.fail(request, &self.not_led_here());
+            }
         }
     }
 }
@@ -96,12 +113,16 @@ impl Entrance {
 mod tests {
     use std::sync::mpsc;
 
-    use protocol::PartitionId;
+    use protocol::{PartitionId, Request};
 
     use crate::flow_control::{Backlog, FlowControlOptions, Permit};
     use crate::shared::Shared;
 
     use super::*;
+
+    fn held(number: u64, bytes: Vec<u8>) -> HeldCommand {
+        HeldCommand { request: Request { node: 7, number }, sender: SenderId::default(), bytes }
+    }
 
     /// A command waits, or is refused because it cannot.
     fn hold(shared: &Shared, command: HeldCommand) {
@@ -127,7 +148,7 @@ mod tests {
         let entrance = shared.entrance(PartitionId(1)).expect("it exists");
         let mut permits = take_all(&entrance);
         for number in 1..=3_u8 {
-            hold(&shared, HeldCommand { number: number.into(), bytes: vec![number] });
+            hold(&shared, held(number.into(), vec![number]));
         }
         assert!(!entrance.held.is_empty());
         assert!(inbound(&inbox).is_empty(), "there is no room");
@@ -149,8 +170,8 @@ mod tests {
         let limits = FlowControlOptions::default();
         let refused = |number, bytes| {
             let (sender, answers) = mpsc::channel();
-            assert!(entrance.requests.wait(number, Box::new(move |answer| drop(sender.send(answer)))).is_ok());
-            hold(&shared, HeldCommand { number, bytes: vec![0; bytes] });
+            assert!(entrance.requests.wait(number, 0, Box::new(move |answer| drop(sender.send(answer)))).is_ok());
+            hold(&shared, held(number, vec![0; bytes]));
             answers.try_recv().is_ok_and(|answer| matches!(answer, Err(SubmitError::ResourceExhausted { .. })))
         };
         assert!(refused(0, limits.inflight_limit_bytes + 1));
@@ -167,8 +188,8 @@ mod tests {
         let entrance = shared.entrance(PartitionId(1)).expect("it exists");
         let permits = take_all(&entrance);
         let (sender, answers) = mpsc::channel();
-        assert!(entrance.requests.wait(5, Box::new(move |answer| drop(sender.send(answer)))).is_ok());
-        hold(&shared, HeldCommand { number: 5, bytes: vec![5] });
+        assert!(entrance.requests.wait(5, 0, Box::new(move |answer| drop(sender.send(answer)))).is_ok());
+        hold(&shared, held(5, vec![5]));
         let backlog = Backlog { exporter: "slow".to_owned(), bytes: 2, limit_bytes: 1, is_paused: false };
         entrance.limiter.set_backlog(Some(backlog));
         drop(permits);

@@ -2,7 +2,7 @@
 
 use crossbeam_channel::Sender;
 use protocol::{Command, PartitionId, Timestamp};
-use replication::{NodeId, ReplicationError};
+use replication::{Message, NodeId, ReplicationError};
 
 use crate::flow_control::Permit;
 use crate::processing_thread::Slot;
@@ -13,6 +13,15 @@ use crate::replication_loop::CommittedEntry;
 pub(crate) enum Inbound {
     /// A command to be replicated.
     Command(QueuedCommand),
+    /// A message of Raft from another node.
+    Message {
+        /// The message.
+        message: Message,
+        /// Its encoded size.
+        bytes: usize,
+    },
+    /// Messages to this member get lost.
+    Unreachable(NodeId),
     /// Take part in the group of one more partition.
     Add(Addition),
     /// The state of a partition is durable up to this index: the log may forget what is before.

@@ -15,6 +15,7 @@
 mod applying;
 mod client;
 mod clock;
+mod cluster;
 mod data_directory;
 mod disk;
 pub mod doctor;
@@ -23,6 +24,7 @@ mod entrances;
 pub mod exporting;
 mod feature_levels;
 mod flow_control;
+mod forwarding;
 mod held;
 mod inbox;
 mod maintenance;
@@ -52,6 +54,7 @@ mod write_throttle;
 
 pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest};
 pub use clock::{Clock, NotControllable};
+pub use cluster::{JoinError, Joining};
 pub use data_directory::{DataDirectoryError, check_data_directory, stored_cluster_id, stored_partition_count};
 pub use disk::{DiskOptions, DiskState, DiskView};
 pub use engine::{FeatureLevel, JobsAvailable, Push, Reply};

@@ -19,6 +19,7 @@ use replication::{Options as ReplicationOptions, RaftEngineLog, Replicas};
 use crate::applying::{LongCommand, Notes, Watcher};
 use crate::client::{Client, PartitionView};
 use crate::clock::Clock;
+use crate::cluster::{ClosePort, ClusterPort, ClusterThread, Joining};
 use crate::data_directory::DataDirectory;
 use crate::disk::DiskView;
 use crate::disk::thread::DiskThread;
@@ -58,6 +59,10 @@ pub struct Node {
     stop_exporters: Option<Sender<()>>,
     /// Dropped to stop the threads that look at the disk and bring records to it.
     stop_disk: Option<Sender<()>>,
+    /// Closed before the thread of the log ends.
+    port: Option<ClosePort>,
+    /// Dropped to stop the thread that speaks with the other nodes.
+    stop_cluster: Option<Sender<()>>,
     threads: Threads,
     /// Given back last of all.
     directory: DataDirectory,
@@ -90,10 +95,43 @@ impl Node {
     /// As [`Node::start`], and when there are no such partitions.
     pub fn start_with(options: NodeOptions, partitions: &BTreeSet<PartitionId>) -> Result<Node, StartError> {
         opening::check(&options)?;
+        let directory = DataDirectory::open(&options)?;
+        Node::start_in(options, directory, None, partitions)
+    }
+
+    /// Listens for the other members of the cluster. The node is started when that is founded ([`Node::start_member`]).
+    ///
+    /// # Errors
+    /// When the options make no sense, the data directory cannot be used, or the port cannot be had.
+    pub fn join(options: &NodeOptions) -> Result<Joining, StartError> {
+        opening::check(options)?;
+        let cluster = options.cluster.as_ref().ok_or(StartError::NoCluster)?;
+        let directory = DataDirectory::open(options)?;
+        Ok(Joining::start(options, cluster, directory)?)
+    }
+
+    /// Starts a node that belongs to a cluster, with all partitions.
+    ///
+    /// # Errors
+    /// As [`Node::start`], and when the cluster is not founded.
+    pub fn start_member(options: NodeOptions, joining: Joining) -> Result<Node, StartError> {
+        let Joining { directory, port } = joining;
+        if directory.cluster.is_none() {
+            return Err(StartError::NoCluster);
+        }
+        let all = (1..=options.partition_count).map(PartitionId).collect();
+        Node::start_in(options, directory, Some(port), &all)
+    }
+
+    fn start_in(
+        options: NodeOptions,
+        directory: DataDirectory,
+        port: Option<ClosePort>,
+        partitions: &BTreeSet<PartitionId>,
+    ) -> Result<Node, StartError> {
         partitions.iter().try_for_each(|partition| opening::check_partition(*partition, options.partition_count))?;
         let configured =
             exporting::configure_all(&options.exporters, options.partition_count, &options.data_directory)?;
-        let directory = DataDirectory::open(&options)?;
         let partition_options = host::partition_options(&directory, &options)?;
         let pause = Arc::new(PauseSwitch::open(directory.paths.exporting_pause())?);
         let exporters = host::hosted_exporters(&directory, &options, configured, &pause)?;
@@ -115,7 +153,8 @@ impl Node {
         let (pieces_sender, record_pieces) = crossbeam_channel::bounded(1);
         let (stop_exporters_sender, stop_exporters) = crossbeam_channel::bounded(0);
         let (exporters_alive, exporters_ended) = crossbeam_channel::bounded(0);
-        let shared = Arc::new(share(&options, &directory, inbox_sender));
+        let of_port = port.as_ref().map(|port| port.0.clone());
+        let shared = Arc::new(share(&options, &directory, of_port, inbox_sender));
         let host = Host {
             member: directory.member,
             shared: shared.clone(),
@@ -142,6 +181,8 @@ impl Node {
             exporters_ended: Some(exporters_ended),
             stop_exporters: Some(stop_exporters_sender),
             stop_disk: None,
+            port,
+            stop_cluster: None,
             threads: Threads::default(),
             directory,
         };
@@ -177,7 +218,19 @@ impl Node {
         let batch_limit_bytes = self.host.options.batch_limit_bytes;
         let replication = ReplicationThread::new(self.shared.clone(), inboxes.inbox, replicas, batch_limit_bytes);
         self.threads.start(&self.shared, Stage::Replication, "replication".to_owned(), move || replication.run())?;
-        wait_for(parts)
+        wait_for(parts)?;
+        self.start_cluster()
+    }
+
+    /// From here on the other nodes get answers.
+    fn start_cluster(&mut self) -> Result<(), StartError> {
+        let Some(ClosePort(port)) = &self.port else { return Ok(()) };
+        let (sender, stop) = crossbeam_channel::bounded(0);
+        self.stop_cluster = Some(sender);
+        let directory = self.directory.paths.directory().to_owned();
+        let thread = ClusterThread::new(self.shared.clone(), port.clone(), directory, stop);
+        port.serve(&self.shared);
+        self.threads.start(&self.shared, Stage::Disk, "cluster".to_owned(), move || thread.run())
     }
 
     /// Opens one more partition, of which this node holds a replica from now on. Its commands are taken as soon as it has
@@ -257,6 +310,9 @@ impl Node {
     /// A node that started without all of its partitions is up too, so that its health can say why.
     pub fn is_ready(&self) -> bool {
         let entrances = self.shared.entrances.all();
+        if self.shared.port.is_some() {
+            return entrances.values().any(|entrance| entrance.is_led());
+        }
         let is_settled = |entrance: &Arc<Entrance>| entrance.is_open() || entrance.health().has_stopped();
         let is_up = |entrance: &Arc<Entrance>| entrance.is_open() || entrance.health() == Health::LeftOut;
         entrances.values().all(is_settled) && entrances.values().any(is_up)
@@ -319,6 +375,8 @@ impl Node {
     fn end(&mut self, crash: bool) -> Result<(), StopError> {
         self.shared.crashed.store(crash, Ordering::Relaxed);
         self.shared.stopping.store(true, Ordering::Release);
+        self.stop_cluster = None;
+        self.port = None;
         drop(self.shared.inbox.send(Inbound::Stop));
         let mut result = self.threads.join(Stage::Replication);
         for processing in &self.host.work {
@@ -407,9 +465,17 @@ fn processing_threads(options: &NodeOptions) -> usize {
     wanted.clamp(1, usize::from(options.partition_count))
 }
 
-fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound>) -> Shared {
+fn share(
+    options: &NodeOptions,
+    directory: &DataDirectory,
+    port: Option<Arc<ClusterPort>>,
+    inbox: Sender<Inbound>,
+) -> Shared {
+    let life = directory.life();
     Shared {
         node: options.node_id,
+        life,
+        port,
         cluster_id: Mutex::new(directory.cluster_id.clone()),
         last_completed_change: Mutex::default(),
         global_listeners: options.global_listeners.clone(),
@@ -425,7 +491,7 @@ fn share(options: &NodeOptions, directory: &DataDirectory, inbox: Sender<Inbound
         streams: Streams::new(std::iter::empty(), options.stream_window),
         listeners: RwLock::default(),
         command_limit_bytes: options.command_limit_bytes,
-        next_stream: AtomicU64::new(1),
+        next_stream: AtomicU64::new(Shared::first_number(life)),
         next_partition: AtomicU64::new(0),
         next_sender: AtomicU64::new(1),
         unapplied_bytes: AtomicUsize::new(0),

@@ -1,7 +1,8 @@
 //! The runtime of one partition, driven by calls: committed batches and the time go in, effects come out.
 //!
-//! Nothing here has a thread, a clock or a file of its own, so a simulation drives the same code as production. Only the
-//! leader's effects are carried out; the records are the same on every replica.
+//! Nothing here has a thread, a clock or a file of its own, so a simulation drives the same code as production. The records
+//! are the same on every replica. Answers and jobs for the clients of a node come from the replica of that node; what a
+//! partition sends to itself and to others comes from its leader.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -82,6 +83,12 @@ impl Effects {
     /// Commands for other partitions.
     pub fn sends(&mut self) -> impl Iterator<Item = OutgoingCommand> + '_ {
         self.output.sends.drain(..)
+    }
+
+    /// Drops what only a leader does.
+    pub fn step_down(&mut self) {
+        self.output.sends.clear();
+        self.submit.clear();
     }
 
     /// Empties everything, keeping the memory.
@@ -275,10 +282,12 @@ impl Partition {
         if self.leading.is_some() && self.engine.feature_level() != level {
             self.adapt_state(effects);
         }
+        // Whoever waits at this node is served by its own replica, whoever leads: so no answer depends on a leader.
+        let node = self.options.node;
+        effects.output.replies.retain(|reply| reply.request.node == node);
+        effects.output.pushes.retain(|push| push.stream.node == node);
         let Some(leading) = &mut self.leading else {
-            let records = std::mem::take(&mut effects.output.records);
-            effects.output.clear();
-            effects.output.records = records;
+            effects.output.sends.clear();
             return Ok(());
         };
         for command in &batch.commands {

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Watch};
-use protocol::{Command, Record, RecordPlace};
+use protocol::{Command, Payload, ProcessInstanceCreationIntent, Record, RecordPlace, Request};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
 use crate::partition::{Effects, Moment, Partition, Room};
@@ -48,6 +48,12 @@ pub trait Shell {
 
     /// Who looks on while the entry with this content and so many commands is applied.
     fn watch(&self, index: u64, content: &[u8], commands: usize) -> Self::Watch<'_>;
+
+    /// The first entry of a term is about to be applied: nothing of earlier terms follows.
+    fn began(&mut self, term: u64);
+
+    /// The command of this request is applied, and its answer comes with a later one.
+    fn awaits(&mut self, request: Request);
 
     /// Everything up to this entry is applied, or will never be.
     fn end(&mut self, index: u64);
@@ -147,6 +153,8 @@ pub struct PartitionLoop<P> {
     queue: VecDeque<Queued<P>>,
     /// The index that the log has reached behind the queue.
     reached: u64,
+    /// The term of the entry that was applied last.
+    term: u64,
     /// Set while the records of the last batch could not be written: nothing further is applied, and nothing else is done
     /// that has effects.
     records_retry_at: Option<Duration>,
@@ -202,6 +210,7 @@ impl<P> PartitionLoop<P> {
             unfinished: None,
             queue: VecDeque::new(),
             reached: 0,
+            term: 0,
             records_retry_at: None,
             checkpoint: CheckpointState::Idle,
             checkpoint_at: policy.interval.saturating_sub(offset),
@@ -283,14 +292,20 @@ impl<P> PartitionLoop<P> {
     }
 
     fn apply(&mut self, shell: &mut impl Shell<Permit = P>, entry: CommittedEntry<P>) {
-        let CommittedEntry { index, data, permit } = entry;
+        let CommittedEntry { index, term, data, permit } = entry;
         let started = shell.elapsed();
         self.effects.clear();
+        if term > self.term {
+            self.term = term;
+            shell.began(term);
+        }
         shell.begin(index);
         let applied = match protocol::decode_batch(&data) {
             Ok(batch) => {
                 let mut watch = shell.watch(index, &data, batch.commands.len());
                 let applied = self.partition.apply_watched(index, &batch, &mut watch, &mut self.effects);
+                drop(watch);
+                batch.commands.iter().filter_map(awaited).for_each(|request| shell.awaits(request));
                 applied.map(|()| batch.commands.len()).map_err(|fault| fault.to_string())
             }
             Err(error) => Err(format!("entry {index} of the log cannot be read: {error}")),
@@ -410,8 +425,8 @@ impl<P> PartitionLoop<P> {
     /// This node does not lead the partition any more.
     pub fn step_down(&mut self, shell: &mut impl Shell<Permit = P>) {
         self.queue.retain(|queued| !matches!(queued, Queued::Lead(_)));
-        // Whoever waits for an answer was told that it may be lost, and what others need the next leader sends again.
-        self.effects.clear();
+        // What others need the next leader sends again.
+        self.effects.step_down();
         self.partition.step_down();
         shell.step_down();
     }
@@ -511,6 +526,15 @@ impl<P> PartitionLoop<P> {
     pub fn is_checkpointing(&self) -> bool {
         !self.dead && self.checkpoint == CheckpointState::UnderWay
     }
+}
+
+/// The request of a command that is answered when the process instance has ended.
+fn awaited(command: &Command) -> Option<Request> {
+    let is_awaited = matches!(
+        command.payload,
+        Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::CreateWithAwaitingResult, _)
+    );
+    command.request.filter(|_| is_awaited)
 }
 
 /// None for a time that is past.

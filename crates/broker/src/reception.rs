@@ -2,13 +2,13 @@
 //! answered, and jobs go to streams, by the code of production. It is what a simulation has of a node beside the loops.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
-use engine::{Engine, FeatureLevel, Push, Reply};
+use engine::{FeatureLevel, Push, Reply};
 use parking_lot::{Mutex, RwLock};
-use protocol::PartitionId;
+use protocol::{PartitionId, Request};
 
 use crate::applying::Notes;
 use crate::client::Client;
@@ -39,8 +39,8 @@ pub struct ReceptionOptions {
     pub node: u32,
     /// Number of partitions.
     pub partition_count: u16,
-    /// The number of the first stream, while the node leads nothing.
-    pub first_stream: u64,
+    /// The number of this life of the node.
+    pub life: u64,
     /// The limits of each partition.
     pub flow_control: FlowControlOptions,
     /// Requests of a partition that may wait for an answer.
@@ -69,11 +69,15 @@ impl Reception {
         let entrance = |id| {
             let limiter = Arc::new(Limiter::new(id, flow_control.clone(), disk.clone()));
             let held = Held::new(flow_control.held_commands, flow_control.inflight_limit_bytes);
-            Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit), held)
+            let entrance = Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit), held);
+            entrance.next_request.store(Shared::first_number(options.life), Ordering::Release);
+            entrance.at(options.node, None)
         };
         let partitions = || (1..=options.partition_count).map(PartitionId);
         let shared = Shared {
             node: options.node,
+            life: options.life,
+            port: None,
             cluster_id: Mutex::default(),
             last_completed_change: Mutex::default(),
             global_listeners: Arc::default(),
@@ -89,7 +93,7 @@ impl Reception {
             streams: Streams::new(partitions(), options.stream_window),
             listeners: RwLock::default(),
             command_limit_bytes: 4 << 20,
-            next_stream: AtomicU64::new(options.first_stream),
+            next_stream: AtomicU64::new(Shared::first_number(options.life)),
             next_partition: AtomicU64::new(0),
             next_sender: AtomicU64::new(1),
             unapplied_bytes: AtomicUsize::new(0),
@@ -133,19 +137,31 @@ impl Reception {
         self.entrance(partition).close();
     }
 
-    /// The node follows a leader.
-    pub fn follow(&self, partition: PartitionId) {
+    /// The node follows, or looks for, the leader of a term.
+    pub fn follow(&self, partition: PartitionId, leader: Option<u32>, term: u64) {
+        self.entrance(partition).set_lead(term, leader);
         self.entrance(partition).set_role(Role::Follower);
     }
 
-    /// What was proposed here and not committed may be lost.
-    pub fn lost(&self, partition: PartitionId) {
-        self.entrance(partition).lost();
+    /// The node leads in a term, as soon as everything before is applied.
+    pub fn elected(&self, partition: PartitionId, term: u64) {
+        self.entrance(partition).set_lead(term, Some(self.shared.node));
+    }
+
+    /// The first entry of a term is about to be applied: nothing of earlier terms follows.
+    pub fn began(&self, partition: PartitionId, term: u64) {
+        self.entrance(partition).requests.lost_before(term);
+    }
+
+    /// The command of this request is applied, and its answer comes with a later one.
+    pub fn awaits(&self, partition: PartitionId, request: Request) {
+        if request.node == self.shared.node {
+            self.entrance(partition).requests.applied(request.number);
+        }
     }
 
     /// Streams are registered, and commands may come in for a leadership, unless it has ended meanwhile.
-    pub fn lead(&self, partition: PartitionId, leadership: u64, engine: &Engine) {
-        self.shared.begin_numbers(partition, engine);
+    pub fn lead(&self, partition: PartitionId, leadership: u64) {
         self.shared.streams.lead(&self.shared, partition);
         self.entrance(partition).set_health(Health::Healthy);
         self.entrance(partition).open(leadership);
@@ -153,7 +169,7 @@ impl Reception {
 
     /// The node does not lead the partition any more.
     pub fn step_down(&self, partition: PartitionId) {
-        self.follow(partition);
+        self.entrance(partition).set_role(Role::Follower);
         self.shared.streams.step_down(partition);
     }
 

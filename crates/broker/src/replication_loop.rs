@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use protocol::{PartitionId, Timestamp};
 use replication::{
-    Committed, Entry, GroupId, LogStore, Message, Outbox, ProposeError, Replicas, ReplicationError, Role, Round,
+    Committed, Entry, GroupId, LogStore, Message, NodeId, Outbox, ProposeError, Replicas, ReplicationError, Role, Round,
 };
 
 use crate::partition_time::{Moment, PartitionTime};
@@ -31,6 +31,8 @@ impl Share for () {
 pub struct CommittedEntry<S> {
     /// Its place in the log.
     pub index: u64,
+    /// The term in which it was proposed.
+    pub term: u64,
     /// The encoded batch.
     pub data: Bytes,
     /// The share of its commands in the partition's limits; none when this node did not propose it in this term.
@@ -55,17 +57,15 @@ pub trait Shell {
     /// Batches are committed, and to be applied in this order; behind them the log holds entries of Raft up to an index.
     fn committed(&mut self, partition: PartitionId, entries: Vec<CommittedEntry<Self::Permit>>, up_to: u64);
 
-    /// This node leads the partition, once everything that was committed before is applied.
-    fn lead(&mut self, partition: PartitionId);
+    /// This node leads the partition in a term, once everything that was committed before is applied.
+    fn lead(&mut self, partition: PartitionId, term: u64);
 
     /// This node does not lead the partition any more: nothing of users may come in from here on.
     fn step_down(&mut self, partition: PartitionId);
 
-    /// This node follows, or looks for, a leader that it was not before.
-    fn follow(&mut self, partition: PartitionId);
-
-    /// What was proposed here and not committed may be lost: the waiting clients must be told.
-    fn lost(&mut self, partition: PartitionId);
+    /// This node follows, or looks for, the leader of a term. Whether what was proposed in earlier terms is lost shows when
+    /// the first batch of the new term is applied.
+    fn follow(&mut self, partition: PartitionId, leader: Option<NodeId>, term: u64);
 }
 
 /// All partitions of a node on their shared log. A group has the number of its partition.
@@ -198,11 +198,8 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
             group.seal(shell);
             if group.term.is_none() && !group.encoded.is_empty() {
                 // The node itself sends its commands again. Users' commands wait outside until it leads, but some may have
-                // come in before the way was closed behind its leadership.
-                let of_users = group.encoded.drain(..).filter(|(_, permit)| permit.is_some()).count();
-                if of_users > 0 {
-                    shell.lost(group.partition);
-                }
+                // come in before the way was closed: their clients hear of it when the next term begins.
+                group.encoded.clear();
             }
             while let Some((data, permit)) = group.encoded.pop_front() {
                 match self.replicas.propose(group_of(group.partition), data.clone()) {
@@ -227,7 +224,6 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
                     Err(error) => {
                         tracing::debug!(partition = %group.partition, %error, "dropping commands");
                         drop(permit);
-                        shell.lost(group.partition);
                     }
                 }
             }
@@ -248,11 +244,10 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
             if group.term.is_some() && (!leads || group.term != Some(change.term)) {
                 group.proposed.clear();
                 group.term = None;
-                // First nothing more may come in, then all waiting requests are answered.
                 shell.step_down(partition);
-                shell.lost(partition);
-            } else if !leads {
-                shell.follow(partition);
+            }
+            if !leads {
+                shell.follow(partition, change.leader, change.term);
             }
         }
         for committed in std::mem::take(&mut round.committed) {
@@ -263,7 +258,7 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
         for (id, term) in std::mem::take(&mut round.caught_up) {
             if let Some(group) = self.groups.get_mut(&id) {
                 group.term = Some(term);
-                shell.lead(group.partition);
+                shell.lead(group.partition, term);
             }
         }
         Ok(round)
@@ -292,7 +287,7 @@ impl<S: Share> Group<S> {
             // Entries of the term in which this node leads are its own, in the order of their proposal.
             let own = self.term == Some(entry.term);
             let permit = if own { self.proposed.pop_front().flatten() } else { None };
-            CommittedEntry { index: entry.index, data: entry.data, permit }
+            CommittedEntry { index: entry.index, term: entry.term, data: entry.data, permit }
         };
         let entries = committed.entries.into_iter().map(entry).collect();
         shell.committed(self.partition, entries, committed.up_to);
@@ -308,7 +303,7 @@ fn timestamp_of(batch: &[u8]) -> Timestamp {
 mod tests {
     use std::sync::Arc;
 
-    use replication::{MemoryLog, NodeId, Options};
+    use replication::{MemoryLog, Options};
 
     use super::*;
 
@@ -338,7 +333,7 @@ mod tests {
             self.0.extend(entries.iter().filter(|entry| !entry.data.is_empty()).map(|_| "committed"));
         }
 
-        fn lead(&mut self, _: PartitionId) {
+        fn lead(&mut self, _: PartitionId, _: u64) {
             self.0.push("lead");
         }
 
@@ -346,11 +341,7 @@ mod tests {
             self.0.push("step down");
         }
 
-        fn follow(&mut self, _: PartitionId) {}
-
-        fn lost(&mut self, _: PartitionId) {
-            self.0.push("lost");
-        }
+        fn follow(&mut self, _: PartitionId, _: Option<NodeId>, _: u64) {}
     }
 
     fn one_partition() -> ReplicationLoop<MemoryLog, OfUser> {
@@ -369,20 +360,20 @@ mod tests {
     }
 
     #[test]
-    fn users_are_told_of_commands_that_came_in_behind_the_leadership() {
+    fn commands_that_came_in_after_the_leadership_are_dropped() {
         let (mut replication, mut told) = (one_partition(), Told::default());
         settle(&mut replication, &mut told);
         assert_eq!(std::mem::take(&mut told.0), ["lead"]);
         replication.retire(PARTITION).expect("it is there");
         settle(&mut replication, &mut told);
-        assert_eq!(std::mem::take(&mut told.0), ["step down", "lost"], "the way in is closed first");
+        assert_eq!(std::mem::take(&mut told.0), ["step down"]);
         let last_index = |replication: &ReplicationLoop<MemoryLog, OfUser>| {
             replication.replicas().status(group_of(PARTITION)).expect("it is there").last_index
         };
         let before = last_index(&replication);
         replication.enqueue(&mut told, PARTITION, b"of a user".to_vec(), Some(OfUser));
         replication.propose(&mut told);
-        assert_eq!(std::mem::take(&mut told.0), ["lost"]);
+        assert_eq!(last_index(&replication), before, "whoever waits for it hears of it with the next term");
         replication.enqueue(&mut told, PARTITION, b"of the node".to_vec(), None);
         replication.propose(&mut told);
         settle(&mut replication, &mut told);

@@ -4,14 +4,14 @@
 //! synced write, and hands what is committed to the processing threads. While these apply a round, the next one is
 //! written; the busier the node, the larger the batches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use protocol::PartitionId;
-use replication::{LogError, Message, RaftEngineLog, Replicas, ReplicationError};
+use replication::{GroupId, LogError, Message, NodeId, RaftEngineLog, Replicas, ReplicationError, StepError};
 
 use crate::flow_control::Permit;
 use crate::inbox::{Addition, Inbound, Work};
@@ -19,10 +19,12 @@ use crate::metrics::ReplicationMetrics;
 use crate::partition_time::Moment;
 use crate::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use crate::shared::Shared;
-use crate::status::{Role, Trouble};
+use crate::status::{Health, Role, Trouble};
 
-/// Time between two ticks of Raft's clock.
-const TICK: Duration = Duration::from_millis(100);
+/// Time between two ticks of Raft's clock at a node alone, which has nobody to wait for.
+const TICK_ALONE: Duration = Duration::from_millis(100);
+/// The same at a member of a cluster: its elections take 10 to 20 ticks.
+const TICK: Duration = Duration::from_millis(20);
 /// Time between two looks at the groups for the metrics.
 const PUBLICATION_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause before a failed write is tried again.
@@ -36,6 +38,7 @@ pub(crate) struct ReplicationThread {
     inbox: Receiver<Inbound>,
     replication: ReplicationLoop<RaftEngineLog, Permit>,
     shell: ReplicationShell,
+    tick: Duration,
     next_tick: Instant,
     next_publication: Instant,
     /// Set while the log cannot be written.
@@ -49,6 +52,8 @@ struct ReplicationShell {
     /// Where the committed batches of each partition go.
     processing: BTreeMap<PartitionId, Sender<Work>>,
     metrics: ReplicationMetrics,
+    /// Members that a message did not reach in this round.
+    unreachable: BTreeSet<NodeId>,
     started: Instant,
 }
 
@@ -60,11 +65,19 @@ impl ReplicationThread {
         batch_limit_bytes: usize,
     ) -> Self {
         let (processing, metrics) = (BTreeMap::new(), ReplicationMetrics::new());
+        let tick = if shared.port.is_some() { TICK } else { TICK_ALONE };
         ReplicationThread {
+            tick,
             inbox,
             replication: ReplicationLoop::new(replicas, &BTreeMap::new(), batch_limit_bytes),
-            shell: ReplicationShell { shared, processing, metrics, started: Instant::now() },
-            next_tick: Instant::now() + TICK,
+            shell: ReplicationShell {
+                shared,
+                processing,
+                metrics,
+                unreachable: BTreeSet::new(),
+                started: Instant::now(),
+            },
+            next_tick: Instant::now() + tick,
             next_publication: Instant::now(),
             retry_at: None,
             stopping: false,
@@ -104,7 +117,7 @@ impl ReplicationThread {
         let now = Instant::now();
         if now >= self.next_tick {
             self.replication.replicas_mut().tick();
-            self.next_tick = now + TICK;
+            self.next_tick = now + self.tick;
             self.publish(now);
         }
         true
@@ -119,7 +132,36 @@ impl ReplicationThread {
         for &partition in self.shell.processing.keys() {
             if let Some(status) = self.replication.replicas().status(group_of(partition)) {
                 self.shell.metrics.group(partition, &status);
+                if let Some(entrance) = self.shell.shared.entrances.get(partition) {
+                    entrance.set_group(status);
+                }
             }
+        }
+    }
+
+    fn step(&mut self, message: Message) {
+        let partition = partition_of(message.group);
+        match self.replication.replicas_mut().step(message) {
+            Ok(()) => {}
+            // Its leader knows that this node has had entries which are not here any more: it must not go on by halves.
+            Err(error @ StepError::EntriesLost { .. }) => self.leave(partition, &error),
+            Err(error) => tracing::debug!(%error, "a message of Raft was not taken"),
+        }
+    }
+
+    /// One group goes on without this node; the others are as they were.
+    fn leave(&mut self, partition: Option<PartitionId>, error: &StepError) {
+        let Some(partition) = partition else { return };
+        tracing::error!(
+            %partition, %error,
+            "the partition stops on this node: its log has lost entries; stop the node, empty its data directory, and run \
+             'osmia cluster replace' with its number"
+        );
+        if let Some(entrance) = self.shell.shared.entrances.get(partition) {
+            entrance.stop(Health::Dead, &error.to_string());
+        }
+        if let Err(error) = self.replication.retire(partition) {
+            tracing::error!(%partition, %error, "the partition could not be taken out of its group");
         }
     }
 
@@ -128,6 +170,13 @@ impl ReplicationThread {
             Inbound::Command(command) => {
                 self.replication.enqueue(&mut self.shell, command.partition, command.bytes, command.permit);
             }
+            Inbound::Message { message, bytes } => {
+                if let Some(port) = &self.shell.shared.port {
+                    port.stepped(bytes);
+                }
+                self.step(message);
+            }
+            Inbound::Unreachable(member) => self.replication.replicas_mut().unreachable(member),
             Inbound::Add(addition) => self.add(addition),
             Inbound::Checkpointed { partition, applied } => {
                 let started = Instant::now();
@@ -168,6 +217,9 @@ impl ReplicationThread {
             match self.replication.round(&mut self.shell) {
                 Ok(round) => {
                     self.log_works();
+                    for member in std::mem::take(&mut self.shell.unreachable) {
+                        self.replication.replicas_mut().unreachable(member);
+                    }
                     if round.syncs > 0 {
                         self.shell.metrics.write(round.write);
                     }
@@ -244,8 +296,10 @@ impl Shell for ReplicationShell {
     }
 
     fn send(&mut self, message: Message) {
-        // A single node has no peers.
-        tracing::debug!(?message, "a message for a node that does not exist was dropped");
+        let to = message.to();
+        if !self.shared.port.as_ref().is_some_and(|port| port.send_message(message)) {
+            self.unreachable.insert(to);
+        }
     }
 
     fn committed(&mut self, partition: PartitionId, mut entries: Vec<CommittedEntry<Permit>>, up_to: u64) {
@@ -260,8 +314,9 @@ impl Shell for ReplicationShell {
         self.tell(partition, Work::Committed { partition, entries, up_to });
     }
 
-    fn lead(&mut self, partition: PartitionId) {
+    fn lead(&mut self, partition: PartitionId, term: u64) {
         let Ok(entrance) = self.shared.entrance(partition) else { return };
+        entrance.set_lead(term, Some(self.shared.node));
         self.tell(partition, Work::Lead { partition, leadership: entrance.leadership() });
     }
 
@@ -270,23 +325,27 @@ impl Shell for ReplicationShell {
         // At once: the processing thread has other things to do first, and what came in until then would be dropped.
         if let Ok(entrance) = self.shared.entrance(partition) {
             entrance.close();
+            entrance.pass_on_held();
         }
         self.tell(partition, Work::StepDown(partition));
     }
 
-    fn follow(&mut self, partition: PartitionId) {
-        tracing::debug!(%partition, "following a leader, or looking for one");
+    fn follow(&mut self, partition: PartitionId, leader: Option<NodeId>, term: u64) {
+        let leader = leader.and_then(|member| self.shared.port.as_ref()?.node(member)).map(|node| node.0);
+        tracing::debug!(%partition, ?leader, term, "following a leader, or looking for one");
         if let Ok(entrance) = self.shared.entrance(partition) {
+            entrance.set_lead(term, leader);
             entrance.set_role(Role::Follower);
+            if leader.is_some() && !entrance.health().has_stopped() {
+                entrance.set_health(Health::Healthy);
+            }
+            entrance.send_parked(&self.shared);
         }
     }
+}
 
-    fn lost(&mut self, partition: PartitionId) {
-        tracing::debug!(%partition, "what was proposed and is not committed may be lost; whoever waits for it is told");
-        if let Ok(entrance) = self.shared.entrance(partition) {
-            entrance.lost();
-        }
-    }
+fn partition_of(group: GroupId) -> Option<PartitionId> {
+    u16::try_from(group.0).ok().map(PartitionId)
 }
 
 #[cfg(test)]
@@ -301,7 +360,7 @@ mod tests {
         let (processing, mut metrics, started) =
             (BTreeMap::from([(PARTITION, processing)]), ReplicationMetrics::new(), Instant::now());
         metrics.add(PARTITION);
-        (ReplicationShell { shared, processing, metrics, started }, work)
+        (ReplicationShell { shared, processing, metrics, unreachable: BTreeSet::new(), started }, work)
     }
 
     #[test]
@@ -322,7 +381,7 @@ mod tests {
         let (mut shell, work) = shell();
         let entrance = shell.shared.entrances.of(PARTITION);
         entrance.set_role(Role::Follower);
-        shell.lead(PARTITION);
+        shell.lead(PARTITION, 2);
         let Ok(Work::Lead { leadership, .. }) = work.try_recv() else { panic!("the leadership is told") };
         assert!(entrance.open(leadership));
         assert!(entrance.is_open());
@@ -330,7 +389,7 @@ mod tests {
         assert!(!entrance.is_open(), "although the processing thread knows nothing of it yet");
         assert!(matches!(work.try_recv(), Ok(Work::StepDown(PARTITION))));
         // The processing thread comes to the news of a leadership when that has ended.
-        shell.lead(PARTITION);
+        shell.lead(PARTITION, 2);
         let Ok(Work::Lead { leadership, .. }) = work.try_recv() else { panic!("the leadership is told") };
         shell.step_down(PARTITION);
         assert!(!entrance.open(leadership));

@@ -1,11 +1,15 @@
 //! Requests that wait for their answer.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 use protocol::PartitionId;
 
+use crate::flow_control::Admission;
 use crate::submit_error::SubmitError;
+use crate::turns::SenderId;
 use engine::Reply;
 
 /// Called once with the answer.
@@ -20,38 +24,115 @@ pub(crate) struct Requests {
 
 #[derive(Default)]
 struct Waiting {
-    functions: HashMap<u64, ReplyFunction>,
+    requests: HashMap<u64, WaitingRequest>,
+    /// How many are parked, and the bytes of all commands that are kept.
+    parked: usize,
+    kept_bytes: usize,
     closed: bool,
 }
+
+struct WaitingRequest {
+    function: ReplyFunction,
+    progress: Progress,
+    /// Kept while it may have to be sent to another leader.
+    command: Option<KeptCommand>,
+    /// Until when it waits for a leader, counted from the first time.
+    gives_up_at: Option<Instant>,
+}
+
+/// How far a command has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// It waits for a leader.
+    Parked,
+    /// It was given to the leader of this term. When a batch of a later term is applied, it is either applied or lost.
+    Sent { term: u64 },
+    /// It is applied, and its answer comes later.
+    Applied,
+}
+
+/// A command that this node may have to send to another leader.
+#[derive(Debug, Clone)]
+pub(crate) struct KeptCommand {
+    /// The encoded command.
+    pub bytes: Bytes,
+    /// How it is admitted.
+    pub admission: Admission,
+    /// Who sends it.
+    pub sender: SenderId,
+}
+
+/// How long a command waits for a leader.
+const PARKED_MAX: Duration = Duration::from_millis(500);
+/// Commands of a partition that wait for a leader at a time.
+const PARKED_COMMANDS_MAX: usize = 10_000;
+/// Bytes of the commands of a partition that other nodes have not answered yet.
+const KEPT_BYTES_MAX: usize = 64 << 20;
 
 impl Requests {
     pub fn new(partition: PartitionId, limit_requests: usize) -> Self {
         Requests { partition, limit_requests, waiting: Mutex::default() }
     }
 
-    /// Registers a request, or gives the function back with the reason why not.
-    pub fn wait(&self, number: u64, reply: ReplyFunction) -> Result<(), (ReplyFunction, SubmitError)> {
+    /// Registers a request whose command goes to this node, which leads in a term; or gives the function back with the
+    /// reason why not.
+    pub fn wait(&self, number: u64, term: u64, reply: ReplyFunction) -> Result<(), (ReplyFunction, SubmitError)> {
+        self.register(number, Progress::Sent { term }, reply, None)
+    }
+
+    /// Registers a request whose command waits for a leader, or goes to another node.
+    pub fn park(
+        &self,
+        number: u64,
+        command: KeptCommand,
+        reply: ReplyFunction,
+    ) -> Result<(), (ReplyFunction, SubmitError)> {
+        self.register(number, Progress::Parked, reply, Some(command))
+    }
+
+    fn register(
+        &self,
+        number: u64,
+        progress: Progress,
+        function: ReplyFunction,
+        command: Option<KeptCommand>,
+    ) -> Result<(), (ReplyFunction, SubmitError)> {
         let mut waiting = self.waiting.lock();
         if waiting.closed {
-            return Err((reply, SubmitError::Stopped));
+            return Err((function, SubmitError::Stopped));
         }
-        if waiting.functions.len() >= self.limit_requests {
+        if waiting.requests.len() >= self.limit_requests {
             let reason = format!(
                 "partition {} has {} requests that wait for an answer, and its limit is {} (most of them wait for the \
                  result of a process instance); try again when some of them are answered",
                 self.partition,
-                waiting.functions.len(),
+                waiting.requests.len(),
                 self.limit_requests
             );
-            return Err((reply, SubmitError::ResourceExhausted { partition: self.partition, reason }));
+            return Err((function, SubmitError::ResourceExhausted { partition: self.partition, reason }));
         }
-        waiting.functions.insert(number, reply);
+        let bytes = command.as_ref().map_or(0, |command| command.bytes.len());
+        let is_full = waiting.kept_bytes > 0 && waiting.kept_bytes + bytes > KEPT_BYTES_MAX;
+        if command.is_some() && (is_full || waiting.parked >= PARKED_COMMANDS_MAX) {
+            let reason = format!(
+                "partition {} is led by another node or has no leader, and {} of its commands with {} bytes wait for an \
+                 answer here; try again when some of them are answered",
+                self.partition,
+                waiting.requests.len(),
+                waiting.kept_bytes
+            );
+            return Err((function, SubmitError::ResourceExhausted { partition: self.partition, reason }));
+        }
+        waiting.kept_bytes += bytes;
+        waiting.parked += usize::from(progress == Progress::Parked);
+        let gives_up_at = command.is_some().then(|| Instant::now() + PARKED_MAX);
+        waiting.requests.insert(number, WaitingRequest { function, progress, command, gives_up_at });
         Ok(())
     }
 
     /// The function of an answered request; none if the request was forgotten or belongs to an earlier life of the node.
     pub fn take(&self, number: u64) -> Option<ReplyFunction> {
-        self.waiting.lock().functions.remove(&number)
+        self.waiting.lock().remove(number)
     }
 
     /// The answer is no longer wanted.
@@ -59,15 +140,74 @@ impl Requests {
         drop(self.take(number));
     }
 
-    /// Answers all waiting requests with an error: their commands were lost, or their outcome will not be known here.
-    pub fn fail_all(&self, error: &SubmitError) {
-        let functions = std::mem::take(&mut self.waiting.lock().functions);
-        let mut functions: Vec<_> = functions.into_iter().collect();
-        // In the order in which they came.
-        functions.sort_unstable_by_key(|(number, _)| *number);
-        for (_, function) in functions {
+    /// The command of a request goes to the leader of a term. None when nobody waits any more.
+    pub fn send(&self, number: u64, term: u64) -> Option<KeptCommand> {
+        self.waiting.lock().progress(number, Progress::Sent { term })
+    }
+
+    /// The command of a request was certainly not taken: it waits for a leader again.
+    pub fn park_again(&self, number: u64) {
+        self.waiting.lock().progress(number, Progress::Parked);
+    }
+
+    /// The same of a command that was kept elsewhere until now.
+    pub fn park_held(&self, number: u64, command: KeptCommand) {
+        let mut waiting = self.waiting.lock();
+        let bytes = command.bytes.len();
+        let Some(request) = waiting.requests.get_mut(&number) else { return };
+        request.command = Some(command);
+        request.gives_up_at.get_or_insert_with(|| Instant::now() + PARKED_MAX);
+        waiting.kept_bytes += bytes;
+        waiting.progress(number, Progress::Parked);
+    }
+
+    /// The requests that wait for a leader, in the order in which they came.
+    pub fn parked(&self) -> Vec<u64> {
+        let waiting = self.waiting.lock();
+        if waiting.parked == 0 {
+            return Vec::new();
+        }
+        waiting.numbers(|request| request.progress == Progress::Parked)
+    }
+
+    /// Refuses what has waited for a leader for too long.
+    pub fn refuse_parked(&self, now: Instant) {
+        let is_late = |request: &WaitingRequest| {
+            request.progress == Progress::Parked && request.gives_up_at.is_some_and(|at| at <= now)
+        };
+        let reason = "it has no leader that this node can reach; nothing was carried out".into();
+        self.fail_where(is_late, &SubmitError::Unavailable { partition: self.partition, reason });
+    }
+
+    /// The command of a request is applied, and its answer comes later.
+    pub fn applied(&self, number: u64) {
+        self.waiting.lock().progress(number, Progress::Applied);
+    }
+
+    /// A batch of this term is about to be applied: what was given to earlier leaders and is not applied is lost.
+    pub fn lost_before(&self, began: u64) {
+        let is_lost = |request: &WaitingRequest| match request.progress {
+            Progress::Sent { term } => term < began,
+            Progress::Parked | Progress::Applied => false,
+        };
+        let reason = "its leader changed while the command was under way, and the command was lost".into();
+        self.fail_where(is_lost, &SubmitError::Unavailable { partition: self.partition, reason });
+    }
+
+    fn fail_where(&self, is_meant: impl Fn(&WaitingRequest) -> bool, error: &SubmitError) {
+        let functions: Vec<_> = {
+            let mut waiting = self.waiting.lock();
+            let numbers = waiting.numbers(is_meant);
+            numbers.into_iter().filter_map(|number| waiting.remove(number)).collect()
+        };
+        for function in functions {
             function(Err(error.clone()));
         }
+    }
+
+    /// Answers all waiting requests with an error: their outcome will not be known here.
+    pub fn fail_all(&self, error: &SubmitError) {
+        self.fail_where(|_| true, error);
     }
 
     /// Answers all waiting requests and accepts no more.
@@ -77,9 +217,38 @@ impl Requests {
     }
 }
 
+impl Waiting {
+    fn remove(&mut self, number: u64) -> Option<ReplyFunction> {
+        let request = self.requests.remove(&number)?;
+        self.parked -= usize::from(request.progress == Progress::Parked);
+        self.kept_bytes -= request.command.map_or(0, |command| command.bytes.len());
+        Some(request.function)
+    }
+
+    /// Notes how far a command has come, and gives it.
+    fn progress(&mut self, number: u64, progress: Progress) -> Option<KeptCommand> {
+        let request = self.requests.get_mut(&number)?;
+        let before = std::mem::replace(&mut request.progress, progress);
+        self.parked += usize::from(progress == Progress::Parked);
+        self.parked -= usize::from(before == Progress::Parked);
+        if progress == Progress::Applied {
+            self.kept_bytes -= request.command.take().map_or(0, |command| command.bytes.len());
+        }
+        request.command.clone()
+    }
+
+    /// In the order in which they came.
+    fn numbers(&self, is_meant: impl Fn(&WaitingRequest) -> bool) -> Vec<u64> {
+        let meant = self.requests.iter().filter(|(_, request)| is_meant(request));
+        let mut numbers: Vec<u64> = meant.map(|(number, _)| *number).collect();
+        numbers.sort_unstable();
+        numbers
+    }
+}
+
 impl std::fmt::Debug for Requests {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let waiting = self.waiting.lock().functions.len();
+        let waiting = self.waiting.lock().requests.len();
         formatter.debug_struct("Requests").field("partition", &self.partition).field("waiting", &waiting).finish()
     }
 }

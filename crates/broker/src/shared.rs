@@ -9,6 +9,7 @@ use protocol::{GlobalListenerValue, PartitionId};
 
 use crate::applying::Notes;
 use crate::clock::Clock;
+use crate::cluster::ClusterPort;
 use crate::disk::Disk;
 use crate::entrance::Entrance;
 use crate::entrances::Entrances;
@@ -27,6 +28,10 @@ const NUMBER_BITS: u32 = 40;
 
 pub(crate) struct Shared {
     pub node: u32,
+    /// The number of this life of the node, above the numbers of its requests and streams.
+    pub life: u64,
+    /// The way to the other nodes; none of a node alone.
+    pub port: Option<Arc<ClusterPort>>,
     /// What the cluster is called: what the data directory says, until a partition of it is there that knows.
     pub cluster_id: Mutex<String>,
     /// The last change of the cluster that was completed since the node runs.
@@ -51,8 +56,7 @@ pub(crate) struct Shared {
     pub streams: Streams,
     pub listeners: RwLock<Vec<JobsAvailableListener>>,
     pub command_limit_bytes: usize,
-    /// For streams: higher with every leadership that begins here, so that a number that is still in a state from an earlier
-    /// life is never used again.
+    /// Never used before, in no life of the node.
     pub next_stream: AtomicU64,
     pub next_partition: AtomicU64,
     /// The node itself is sender 0.
@@ -76,23 +80,18 @@ impl Shared {
             entrance.set_role(Role::Inactive);
             entrance.set_health(Health::Dead);
             let (partition, reason) = (entrance.id, "its node failed and has to be started again");
-            entrance.fail_all(&SubmitError::Unavailable { partition, reason });
+            entrance.fail_all(&SubmitError::Unavailable { partition, reason: reason.into() });
         }
     }
 
-    /// This node is about to lead a partition: requests and streams are numbered as none was that the partition still knows.
-    pub fn begin_numbers(&self, partition: PartitionId, engine: &Engine) {
-        let first = self.begin_streams(engine);
-        if let Ok(entrance) = self.entrance(partition) {
-            entrance.next_request.store(first, Ordering::Release);
-        }
+    /// The first number of requests and streams in a life.
+    pub fn first_number(life: u64) -> u64 {
+        life << NUMBER_BITS | 1
     }
 
-    /// Streams are numbered as none was that this state of a partition knows.
-    pub fn begin_streams(&self, engine: &Engine) -> u64 {
-        let first = engine.next_start(self.node) << NUMBER_BITS;
-        self.next_stream.fetch_max(first, Ordering::Relaxed);
-        first
+    /// The life that a number of a request or a stream is of.
+    pub fn life_of(number: u64) -> u64 {
+        number >> NUMBER_BITS
     }
 
     /// What a partition's state says of the cluster holds for the node.
@@ -113,7 +112,7 @@ impl Shared {
     /// The way into a partition.
     pub fn entrance(&self, partition: PartitionId) -> Result<Arc<Entrance>, SubmitError> {
         self.entrances.get(partition).ok_or_else(|| match (1..=self.partition_count).contains(&partition.0) {
-            true => SubmitError::Unavailable { partition, reason: "this node does not hold it" },
+            true => SubmitError::Unavailable { partition, reason: "this node does not hold it".into() },
             false => SubmitError::NoSuchPartition { partition, partition_count: self.partition_count },
         })
     }
@@ -131,13 +130,15 @@ impl Shared {
             let options = FlowControlOptions::default();
             let held = Held::new(options.held_commands, options.inflight_limit_bytes);
             let limiter = Arc::new(Limiter::new(id, options, disk.clone()));
-            let entrance = Entrance::new(id, limiter, Requests::new(id, 1_000), held);
+            let entrance = Entrance::new(id, limiter, Requests::new(id, 1_000), held).at(7, None);
             entrance.set_role(Role::Leader);
             entrance.set_health(Health::Healthy);
             entrance
         };
         let shared = Shared {
             node: 7,
+            life: 0,
+            port: None,
             cluster_id: Mutex::new("test".to_owned()),
             last_completed_change: Mutex::default(),
             global_listeners: Arc::default(),

@@ -379,6 +379,9 @@ fn stream_command(intent: JobStreamIntent, stream: &Stream, credit: &Credit) -> 
 
 /// When the node has stopped, the command is no longer needed.
 fn submit(shared: &Shared, partition: PartitionId, command: &Command, permit: Option<Permit>) {
+    if permit.is_none() {
+        return shared.submit_to(partition, command);
+    }
     let command = QueuedCommand { permit, ..QueuedCommand::internal(partition, command) };
     drop(shared.inbox.send(Inbound::Command(command)));
 }

@@ -1,5 +1,7 @@
 //! Why a command is refused before it reaches the log.
 
+use std::borrow::Cow;
+
 use protocol::PartitionId;
 
 /// Why a command did not get as far as the log.
@@ -19,7 +21,7 @@ pub enum SubmitError {
         /// The partition.
         partition: PartitionId,
         /// Why.
-        reason: &'static str,
+        reason: Cow<'static, str>,
     },
     /// The command is larger than the log takes.
     #[error(

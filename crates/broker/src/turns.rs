@@ -5,15 +5,29 @@
 
 use std::collections::VecDeque;
 
+use protocol::Request;
+
 /// Who sends commands: a connection of a client, or (the default) the node itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct SenderId(pub u64);
 
-/// An encoded command whose request is registered.
+/// Senders of a node have numbers of so many bits; above them is the number of the node.
+const SENDER_BITS: u32 = 40;
+
+impl SenderId {
+    /// A sender at another node.
+    pub fn at(node: u32, sender: u64) -> SenderId {
+        SenderId((u64::from(node) + 1) << SENDER_BITS | sender & ((1 << SENDER_BITS) - 1))
+    }
+}
+
+/// An encoded command whose request is registered, at this node or at another.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct HeldCommand {
-    /// The number of its request.
-    pub number: u64,
+    /// Its request.
+    pub request: Request,
+    /// Who sends it.
+    pub sender: SenderId,
     pub bytes: Vec<u8>,
 }
 
@@ -46,9 +60,10 @@ impl Turns {
         self.commands
     }
 
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        *self = Turns::new(self.limit_commands, self.limit_bytes);
+    /// Takes everything, and is empty afterwards.
+    pub fn drain(&mut self) -> impl Iterator<Item = HeldCommand> + use<> {
+        let all = std::mem::replace(self, Turns::new(self.limit_commands, self.limit_bytes));
+        all.queues.into_iter().flat_map(|queue| queue.commands)
     }
 
     /// Adds a command. Returns those for which there is no room, which is nearly always none: this one, or newer ones of
@@ -125,7 +140,7 @@ mod tests {
     const CAROL: SenderId = SenderId(3);
 
     fn command(number: u64, bytes: usize) -> HeldCommand {
-        HeldCommand { number, bytes: vec![0; bytes] }
+        HeldCommand { request: Request { node: 7, number }, sender: SenderId::default(), bytes: vec![0; bytes] }
     }
 
     /// Pushes commands of one byte, and expects room for each.
@@ -136,7 +151,7 @@ mod tests {
     }
 
     fn numbers(commands: impl IntoIterator<Item = HeldCommand>) -> Vec<u64> {
-        commands.into_iter().map(|command| command.number).collect()
+        commands.into_iter().map(|command| command.request.number).collect()
     }
 
     /// Takes everything. The sums are right at each step, and nobody has a queue who has nothing in it.
@@ -146,8 +161,8 @@ mod tests {
             let sizes = turns.queues.iter().flat_map(|queue| &queue.commands).map(|command| command.bytes.len());
             assert_eq!((turns.commands, turns.bytes), (commands, sizes.sum()));
             assert!(turns.queues.iter().all(|queue| !queue.commands.is_empty()));
-            let next = turns.next().map(|command| command.number);
-            let taken = turns.take().map(|command| command.number);
+            let next = turns.next().map(|command| command.request.number);
+            let taken = turns.take().map(|command| command.request.number);
             assert_eq!(next, taken);
             taken
         });
@@ -168,7 +183,7 @@ mod tests {
         let mut turns = Turns::new(100, 100);
         push_all(&mut turns, ALICE, 10..14);
         push_all(&mut turns, BOB, 20..22);
-        assert_eq!(turns.take().map(|command| command.number), Some(10));
+        assert_eq!(turns.take().map(|command| command.request.number), Some(10));
         push_all(&mut turns, CAROL, 30..31);
         push_all(&mut turns, BOB, 22..23);
         assert_eq!(take_all(&mut turns), [20, 11, 30, 21, 12, 22, 13]);
@@ -222,7 +237,7 @@ mod tests {
     fn cleared_it_has_room_again() {
         let mut turns = Turns::new(2, 2);
         push_all(&mut turns, ALICE, 1..=2);
-        turns.clear();
+        drop(turns.drain());
         assert_eq!((turns.len(), turns.next()), (0, None));
         push_all(&mut turns, BOB, 3..=4);
         assert_eq!(take_all(&mut turns), [3, 4]);

@@ -32,6 +32,6 @@ pub use frame::{FrameError, FrameReader, KIND_MIN};
 pub use hello::{Hello, HelloError, Refusal};
 pub use identity::{DirectoryId, Identity, NodeNumber};
 pub use lane::Lane;
-pub use mesh::{Mesh, MeshError, MeshOptions, Receiver};
+pub use mesh::{Absence, Mesh, MeshError, MeshOptions, Receiver};
 pub use queue::SendError;
 pub use registry::Registry;

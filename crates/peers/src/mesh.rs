@@ -19,7 +19,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use socket2::SockRef;
 
-use crate::connection::{Event, GREETING_MS_MAX, Inbound, Outbound};
+use crate::connection::{Closed, Event, GREETING_MS_MAX, Inbound, Outbound};
 use crate::hello::HELLO_BYTES_MAX;
 use crate::identity::{Identity, NodeNumber};
 use crate::lane::Lane;
@@ -50,6 +50,41 @@ pub trait Receiver: Send + Sync + 'static {
     fn connected(&self, to: &Identity, lane: Lane);
     /// Frames cannot be sent to a node any more; those on their way may be lost.
     fn disconnected(&self, to: NodeNumber, lane: Lane);
+    /// A connection to a node could not be made.
+    fn absent(&self, to: NodeNumber, lane: Lane, reason: &Absence);
+}
+
+/// Why a connection could not be made.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Absence {
+    /// The machine answers, and nothing listens at the port: the process is gone.
+    #[error("nothing listens at its address")]
+    Gone,
+    /// The node, or this one, refuses the connection with a sentence for the operator.
+    #[error("{0}")]
+    Refused(String),
+    /// It does not answer.
+    #[error("{0}")]
+    Silent(String),
+}
+
+impl From<io::Error> for Absence {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::ConnectionRefused => Absence::Gone,
+            _ => Absence::Silent(error.to_string()),
+        }
+    }
+}
+
+impl From<Closed> for Absence {
+    fn from(closed: Closed) -> Self {
+        match closed {
+            Closed::Refused(sentence) => Absence::Refused(sentence),
+            Closed::Refusal(refusal) => Absence::Refused(refusal.to_string()),
+            closed => Absence::Silent(closed.to_string()),
+        }
+    }
 }
 
 /// Where a node listens, and the other members.
@@ -298,12 +333,14 @@ fn send_to(shared: &Shared, node: NodeNumber, lane: Lane, address: &str, queue: 
                     tracing::debug!(%node, %lane, "lost the connection to another node: {reason}");
                 }
             }
-            // Once for each reason: an absent node is dialed twice a second.
-            Err(reason) if lane == Lane::Consensus && said.as_ref() != Some(&reason) => {
-                tracing::info!(%node, address, "cannot connect to another node: {reason}; trying again");
-                said = Some(reason);
+            Err(absence) => {
+                shared.receiver.absent(node, lane, &absence);
+                // Once for each reason: an absent node is dialed twice a second.
+                if lane == Lane::Consensus && said.as_ref() != Some(&absence) {
+                    tracing::info!(%node, address, "cannot connect to another node: {absence}; trying again");
+                    said = Some(absence);
+                }
             }
-            Err(_) => {}
         }
         queue.pause(pause);
         pause = (pause * 2).min(DIAL_PAUSE_MAX);
@@ -311,35 +348,34 @@ fn send_to(shared: &Shared, node: NodeNumber, lane: Lane, address: &str, queue: 
 }
 
 /// Connects and greets.
-fn dial(shared: &Shared, node: NodeNumber, lane: Lane, address: &str) -> Result<(TcpStream, Identity), String> {
-    let said = |error: io::Error| error.to_string();
-    let addresses = address.to_socket_addrs().map_err(said)?;
-    let mut last = Err("its name has no address".to_owned());
+fn dial(shared: &Shared, node: NodeNumber, lane: Lane, address: &str) -> Result<(TcpStream, Identity), Absence> {
+    let addresses = address.to_socket_addrs()?;
+    let mut last = Err(Absence::Silent("its name has no address".to_owned()));
     for address in addresses {
-        last = TcpStream::connect_timeout(&address, DIAL_TIMEOUT).map_err(said);
+        last = TcpStream::connect_timeout(&address, DIAL_TIMEOUT).map_err(Absence::from);
         if last.is_ok() {
             break;
         }
     }
     let mut stream = last?;
-    set_up(&stream, lane).map_err(said)?;
+    set_up(&stream, lane)?;
     let own = shared.registry.lock().own().clone();
     let (mut outbound, hello) = Outbound::new(&own, node, lane, shared.now_ms());
-    stream.write_all(&hello).map_err(said)?;
+    stream.write_all(&hello)?;
     let mut buffer = [0; HELLO_BYTES_MAX];
     loop {
         match stream.read(&mut buffer) {
-            Ok(0) => return Err("it closed the connection".to_owned()),
+            Ok(0) => return Err(Absence::Silent("it closed the connection".to_owned())),
             Ok(read) => {
                 let event = outbound.received(&buffer[..read], &mut shared.registry.lock());
-                if let Some(Event::Opened { identity, .. }) = event.map_err(|closed| closed.to_string())? {
+                if let Some(Event::Opened { identity, .. }) = event? {
                     return Ok((stream, identity));
                 }
             }
             Err(error) if is_timeout(&error) => {}
-            Err(error) => return Err(error.to_string()),
+            Err(error) => return Err(error.into()),
         }
-        outbound.tick(shared.now_ms()).map_err(|closed| closed.to_string())?;
+        outbound.tick(shared.now_ms())?;
     }
 }
 

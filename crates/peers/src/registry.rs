@@ -10,6 +10,8 @@ use crate::identity::{DirectoryId, Identity, NodeNumber};
 struct Member {
     /// The directory that the cluster knows the member with; none before it was founded.
     directory: Option<DirectoryId>,
+    /// A directory without a cluster that asked for the place last.
+    applicant: Option<DirectoryId>,
     /// The highest number of starts that was seen of the directory, and the process that said it.
     seen: Option<(u64, u64)>,
 }
@@ -41,8 +43,13 @@ impl Registry {
     pub fn set_directory(&mut self, node: NodeNumber, directory: DirectoryId) {
         let member = self.members.entry(node).or_default();
         if member.directory != Some(directory) {
-            *member = Member { directory: Some(directory), seen: None };
+            *member = Member { directory: Some(directory), applicant: None, seen: None };
         }
+    }
+
+    /// The directory without a cluster that asked last for the place of a member, which has another one.
+    pub fn applicant(&self, node: NodeNumber) -> Option<DirectoryId> {
+        self.members.get(&node)?.applicant
     }
 
     /// Decides about a connection.
@@ -68,6 +75,9 @@ impl Registry {
         }
         let Some(member) = self.members.get_mut(&from) else { return Err(Refusal::Unknown { from, to }) };
         if let Some(known) = member.directory.filter(|known| *known != theirs.directory) {
+            if theirs.cluster.is_empty() {
+                member.applicant = Some(theirs.directory);
+            }
             return Err(Refusal::OtherDirectory { from, theirs: theirs.directory, known });
         }
         match member.seen {
@@ -146,6 +156,10 @@ mod tests {
         let mut newer = hello(1, 0);
         newer.identity.boot = 3;
         registry.admit(&newer).expect("the newest life");
+        let mut empty = hello(1, 0);
+        (empty.identity.directory, empty.identity.cluster) = (identity(2).directory, String::new());
+        registry.admit(&empty).expect_err("another directory has the place");
+        assert_eq!(registry.applicant(NodeNumber(1)), Some(identity(2).directory));
         registry.set_directory(NodeNumber(1), identity(2).directory);
         assert!(matches!(registry.admit(&newer), Err(Refusal::OtherDirectory { .. })), "the lost disk comes back");
         let mut replaced = hello(1, 0);

@@ -174,7 +174,8 @@ impl Shell for Collected {
         self.news.push(News::Committed(partition, entries, up_to));
     }
 
-    fn lead(&mut self, partition: PartitionId) {
+    fn lead(&mut self, partition: PartitionId, term: u64) {
+        self.reception.elected(partition, term);
         self.news.push(News::Lead(partition, self.reception.leadership(partition)));
     }
 
@@ -184,12 +185,9 @@ impl Shell for Collected {
         self.news.push(News::StepDown(partition));
     }
 
-    fn follow(&mut self, partition: PartitionId) {
-        self.reception.follow(partition);
-    }
-
-    fn lost(&mut self, partition: PartitionId) {
-        self.reception.lost(partition);
+    fn follow(&mut self, partition: PartitionId, leader: Option<NodeId>, term: u64) {
+        let leader = leader.and_then(|leader| u32::try_from(leader.0).ok());
+        self.reception.follow(partition, leader, term);
     }
 }
 
@@ -485,7 +483,7 @@ impl Node {
         Reception::new(&ReceptionOptions {
             node: u32::try_from(self.id.0).expect("few nodes"),
             partition_count: swarm.partitions,
-            first_stream: (self.lives + 1) << 40,
+            life: self.lives + 1,
             flow_control,
             waiting_requests_limit: 1_000,
             stream_window: worker::node_window(swarm.stream_credit, swarm.partitions),

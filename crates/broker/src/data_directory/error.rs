@@ -133,6 +133,18 @@ pub enum DataDirectoryError {
         /// What does not fit.
         problem: String,
     },
+    /// The directory is of a member of a cluster.
+    #[error(
+        "The data directory {} belongs to a node of a cluster. Start it with the list of members (initial-members), or choose \
+         another data directory.", .0.display()
+    )]
+    OfMember(PathBuf),
+    /// The directory is of a node alone.
+    #[error(
+        "The data directory {} was made by a node alone, and a node alone cannot become a cluster yet. Start without the list \
+         of members, or choose an empty data directory.", .0.display()
+    )]
+    OfNodeAlone(PathBuf),
     /// The operating system refused.
     #[error("Could not {action} {}: {source}", path.display())]
     Io {

@@ -9,6 +9,7 @@ use replication::{LogError, ReplicationError};
 
 use super::PARTITION_COUNT_MAX;
 use crate::applying::RefusedError;
+use crate::cluster::JoinError;
 use crate::data_directory::error::DataDirectoryError;
 use crate::record_log::RecordLogError;
 
@@ -20,6 +21,12 @@ pub enum StartError {
         "The partition count is {0}, and it must be between 1 and {PARTITION_COUNT_MAX}. Change the partition count."
     )]
     PartitionCount(u16),
+    /// The node cannot join its cluster.
+    #[error(transparent)]
+    Join(#[from] JoinError),
+    /// The node belongs to no cluster.
+    #[error("The node belongs to no cluster yet. Give it the list of members, and wait until the cluster is founded.")]
+    NoCluster,
     /// There is no such partition.
     #[error("There is no partition {partition}; the partitions are 1 to {partition_count}. Name one of these.")]
     NoSuchPartition {

@@ -1,10 +1,13 @@
 //! What the threads of a node are given of each partition.
 
+use std::num::NonZeroU64;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
 use exporters::{Exporter, RecordFilter};
+use peers::DirectoryId;
 use protocol::{PartitionId, SettingsValue};
 use replication::{NodeId, RaftEngineLog, ReplicationError};
 
@@ -109,7 +112,12 @@ pub(super) fn partition_options(
 impl Host {
     /// The nodes that make a group which the log does not know yet.
     pub fn voters(&self) -> Vec<NodeId> {
-        vec![self.member]
+        let configuration = self.shared.port.as_ref().and_then(|port| port.configuration());
+        let own = NonZeroU64::new(self.member.0).map(DirectoryId);
+        match (configuration, own) {
+            (Some(configuration), Some(own)) => configuration.first_voters(own),
+            _ => vec![self.member],
+        }
     }
 
     /// Opens a partition whose state is open.
@@ -125,13 +133,13 @@ impl Host {
         let limiter = Arc::new(Limiter::new(opened.partition, own, shared.disk.clone()));
         let held = Held::new(flow_control.held_commands, flow_control.inflight_limit_bytes);
         let requests = Requests::new(opened.partition, self.options.waiting_requests_limit);
-        let entrance = Entrance::new(opened.partition, limiter, requests, held);
+        let entrance = Entrance::new(opened.partition, limiter, requests, held).at(shared.node, shared.port.clone());
+        entrance.next_request.store(Shared::first_number(shared.life), Ordering::Release);
         entrance.applied(&opened.engine);
         remark_refused(&entrance, &opened.guard, &opened.engine);
         shared.notes.add(opened.partition, opened.guard.note.memory());
         shared.streams.add_partition(opened.partition);
         shared.entrances.add(Arc::new(entrance));
-        shared.begin_streams(&opened.engine);
         shared.adopt_cluster(&opened.engine);
         if opened.partition == PartitionId::DEPLOYMENT
             && let Some(pinned) = opened.engine.pinned_clock()

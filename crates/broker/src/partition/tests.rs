@@ -128,17 +128,20 @@ fn a_clock_that_went_back_does_not_stop_what_is_due_in_the_engine_s_time() {
 }
 
 #[test]
-fn only_the_leader_has_effects_but_records_are_for_everybody() {
-    let (mut leader, mut follower) = (partition(1, 2), partition(1, 2));
+fn every_replica_serves_its_own_node_and_only_the_leader_sends() {
+    let (mut leader, mut follower, mut elsewhere) = (partition(1, 2), partition(1, 2), partition(1, 2));
+    elsewhere.options.node = 5;
     leader.lead(at(0), &mut Effects::default());
     let request = Some(Request { node: 0, number: 7 });
     let commands = vec![deployment(), Command { request, ..creation() }];
     let mut of_leader = apply(&mut leader, 10, commands.clone());
-    let mut of_follower = apply(&mut follower, 10, commands);
+    let mut of_follower = apply(&mut follower, 10, commands.clone());
+    let mut of_another_node = apply(&mut elsewhere, 10, commands);
     assert_eq!(of_leader.records(), of_follower.records());
-    assert_eq!((of_leader.replies().count(), of_follower.replies().count()), (1, 0));
+    assert_eq!((of_leader.replies().count(), of_follower.replies().count()), (1, 1));
+    assert_eq!(of_another_node.replies().count(), 0);
     assert_eq!((of_leader.sends().count(), of_follower.sends().count()), (1, 0));
-    assert_eq!((of_leader.available().count(), of_follower.available().count()), (1, 0));
+    assert_eq!((of_leader.available().count(), of_follower.available().count()), (1, 1));
 }
 
 #[test]

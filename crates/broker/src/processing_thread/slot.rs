@@ -168,12 +168,6 @@ impl Slot {
 }
 
 impl Surroundings {
-    fn submit_to(&self, partition: PartitionId, command: &Command) {
-        drop(self.shared.inbox.send(Inbound::Command(QueuedCommand::internal(partition, command))));
-    }
-}
-
-impl Surroundings {
     /// Follows where an earlier leader's clock was stopped. A leader has done so already, when its user did it.
     fn adopt_clock(&self, records: &[Record]) {
         if self.id != PartitionId::DEPLOYMENT {
@@ -211,6 +205,16 @@ impl Shell for Surroundings {
 
     fn watch(&self, index: u64, content: &[u8], commands: usize) -> Watching<'_> {
         self.guard.watch(index, content, commands)
+    }
+
+    fn began(&mut self, term: u64) {
+        self.entrance.requests.lost_before(term);
+    }
+
+    fn awaits(&mut self, request: protocol::Request) {
+        if request.node == self.shared.node {
+            self.entrance.requests.applied(request.number);
+        }
     }
 
     fn end(&mut self, index: u64) {
@@ -267,15 +271,15 @@ impl Shell for Surroundings {
         // has: behind its own entrance, which opens then.
         let takes = |entrance: &Entrance| match self.may_begin_anew {
             true => entrance.is_open(),
-            false => !entrance.health().has_stopped(),
+            false => entrance.lead().leader != Some(self.shared.node) || !entrance.health().has_stopped(),
         };
         if self.shared.entrance(send.partition).is_ok_and(|entrance| takes(&entrance)) {
-            self.submit_to(send.partition, &send.command);
+            self.shared.submit_to(send.partition, &send.command);
         }
     }
 
     fn submit(&mut self, command: Command) {
-        self.submit_to(self.id, &command);
+        drop(self.shared.inbox.send(Inbound::Command(QueuedCommand::internal(self.id, &command))));
     }
 
     fn is_current(&self, leadership: u64) -> bool {
@@ -283,10 +287,11 @@ impl Shell for Surroundings {
     }
 
     fn lead(&mut self, leadership: u64, engine: &Engine) {
-        self.shared.begin_numbers(self.id, engine);
         self.shared.streams.lead(&self.shared, self.id);
         self.entrance.set_health(Health::Healthy);
-        self.entrance.open(leadership);
+        if self.entrance.open(leadership) {
+            self.entrance.send_parked(&self.shared);
+        }
         let transition = self.elected.take().map_or(Duration::ZERO, |elected| elected.elapsed());
         self.metrics.leads(self.started.elapsed(), transition, engine.last_position());
         tracing::info!(

@@ -29,6 +29,8 @@ impl Receiver for Recorder {
     fn disconnected(&self, to: NodeNumber, lane: Lane) {
         let _ = self.0.send(Seen::Disconnected(to.0, lane));
     }
+
+    fn absent(&self, _: NodeNumber, _: Lane, _: &Absence) {}
 }
 
 fn node(number: u32, listen: SocketAddr, members: &[(u32, SocketAddr)]) -> (Mesh, Sight) {

@@ -91,6 +91,14 @@ impl Shell for Around<'_, '_> {
         Unwatched
     }
 
+    fn began(&mut self, term: u64) {
+        self.reception.began(self.partition, term);
+    }
+
+    fn awaits(&mut self, request: Request) {
+        self.reception.awaits(self.partition, request);
+    }
+
     fn end(&mut self, _: u64) {}
 
     fn taken(&mut self, _: usize) {}
@@ -180,12 +188,12 @@ impl Shell for Around<'_, '_> {
         self.reception.leadership(self.partition) == leadership
     }
 
-    fn lead(&mut self, leadership: u64, engine: &Engine) {
+    fn lead(&mut self, leadership: u64, _: &Engine) {
         if let Some(stream) = self.stream {
             let offer = worker::offer(self.front().taken, self.surroundings.swarm.stream_credit);
             self.surroundings.oracles.offered(self.partition, stream.id(), offer);
         }
-        self.reception.lead(self.partition, leadership, engine);
+        self.reception.lead(self.partition, leadership);
         self.surroundings.oracles.trace("leads", &[self.life.node.0, self.partition.0.into()], "");
     }
 

@@ -38,6 +38,7 @@ impl Stage {
         let entrance = shared.entrances.of(PartitionId(1));
         entrance.set_role(Role::Follower);
         let options = EngineOptions::new(PARTITION, 1);
+        let partition_options = PartitionOptions { node: shared.node, ..partition_options };
         let partition = Partition::new(PARTITION, Engine::in_memory(options), partition_options);
         let record_options = RecordLogOptions::for_test(PARTITION, directory, 1 << 20);
         let (records, writer) =
@@ -55,7 +56,7 @@ impl Stage {
         self.applied += 1;
         let command = protocol::encode_to_vec(command);
         let data = protocol::encode_batch(1, std::iter::once(command.as_slice())).into();
-        let entry: CommittedEntry<Permit> = CommittedEntry { index: self.applied, data, permit: None };
+        let entry: CommittedEntry<Permit> = CommittedEntry { index: self.applied, term: 1, data, permit: None };
         self.shared.unapplied_bytes.fetch_add(entry.data.len(), Ordering::Relaxed);
         self.slot.enqueue(vec![entry], self.applied);
         self.slot.run(Instant::now());
@@ -120,7 +121,7 @@ fn wait_for(stage: &Stage, number: u64) -> Arc<AtomicUsize> {
     let function = Box::new(move |_| {
         count.fetch_add(1, Ordering::Relaxed);
     });
-    assert!(stage.shared.entrances.of(PartitionId(1)).requests.wait(number, function).is_ok());
+    assert!(stage.shared.entrances.of(PartitionId(1)).requests.wait(number, 1, function).is_ok());
     answers
 }
 
@@ -191,7 +192,7 @@ fn a_partition_that_died_says_so_to_the_log_and_takes_no_part_again() {
     let mut stage = Stage::new(directory.path());
     stage.lead();
     assert_eq!(stage.submitted(), ["START"]);
-    let unreadable = CommittedEntry { index: 1, data: b"unreadable".as_slice().into(), permit: None };
+    let unreadable = CommittedEntry { index: 1, term: 1, data: b"unreadable".as_slice().into(), permit: None };
     let bytes = unreadable.data.len();
     stage.shared.unapplied_bytes.fetch_add(bytes, Ordering::Relaxed);
     stage.slot.enqueue(vec![unreadable], 1);
@@ -249,7 +250,7 @@ fn rejections(stage: &Stage, number: u64) -> Arc<parking_lot::Mutex<Vec<String>>
         let rejection = answer.expect("the engine answers").rejection.expect("it is rejected");
         answered.lock().push(rejection.reason.to_string());
     });
-    assert!(stage.shared.entrances.of(PartitionId(1)).requests.wait(number, function).is_ok());
+    assert!(stage.shared.entrances.of(PartitionId(1)).requests.wait(number, 1, function).is_ok());
     reasons
 }
 

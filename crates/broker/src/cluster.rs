@@ -1,0 +1,15 @@
+//! The other nodes: how they become a cluster, and what they say to each other.
+
+mod configuration;
+mod founding;
+mod joining;
+mod messages;
+mod port;
+mod thread;
+
+pub(crate) use configuration::ClusterConfiguration;
+pub(crate) use joining::ClosePort;
+pub use joining::{JoinError, Joining};
+pub(crate) use messages::{ForwardedCommand, RefusedCommand, ReplicaStatus};
+pub(crate) use port::ClusterPort;
+pub(crate) use thread::ClusterThread;

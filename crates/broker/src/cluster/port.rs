@@ -1,0 +1,319 @@
+//! The node's port to the other nodes: what is sent through it, and where goes what comes in.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use peers::{Absence, Identity, Lane, Mesh, NodeNumber, Receiver, SendError};
+use protocol::PartitionId;
+use replication::{Frame, Message, NodeId, Options as ReplicationOptions};
+
+use super::configuration::ClusterConfiguration;
+use super::founding::{Addressed, Founding, FoundingMessage};
+use super::messages::{ForwardedCommand, NodeStatus, RefusedCommand, kind};
+use crate::inbox::Inbound;
+use crate::shared::Shared;
+use crate::submit_error::SubmitError;
+
+/// Bytes of Raft messages that came in and wait for the thread of the log. What comes above is dropped; Raft sends again.
+const UNSTEPPED_BYTES_MAX: usize = 64 << 20;
+/// A node that was not heard of for so long counts as gone.
+const GONE_AFTER: Duration = Duration::from_secs(1);
+
+/// Takes the frames of snapshots.
+pub(crate) type SnapshotFrames = Box<dyn Fn(NodeNumber, Bytes) + Send + Sync>;
+
+/// The port of one node of a cluster.
+pub(crate) struct ClusterPort {
+    own: NodeNumber,
+    mesh: RwLock<Option<Mesh>>,
+    pub founding: Mutex<Founding>,
+    configuration: RwLock<Option<Arc<ClusterConfiguration>>>,
+    contacts: Mutex<BTreeMap<NodeNumber, Contact>>,
+    /// The running node.
+    node: OnceLock<Weak<Shared>>,
+    snapshots: OnceLock<SnapshotFrames>,
+    unstepped_bytes: Arc<AtomicUsize>,
+}
+
+/// What is known of another node.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Contact {
+    /// Who it said it is, when the connection to it was made last.
+    pub identity: Option<Identity>,
+    /// Whether requests can be sent to it.
+    pub is_connected: bool,
+    /// When something came from it last.
+    pub heard: Option<Instant>,
+    /// What it said of itself last.
+    pub status: NodeStatus,
+}
+
+impl Contact {
+    /// Whether it was heard of lately.
+    pub fn is_alive(&self) -> bool {
+        self.is_connected && self.heard.is_some_and(|heard| heard.elapsed() < GONE_AFTER)
+    }
+}
+
+impl std::fmt::Debug for ClusterPort {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("ClusterPort").field("own", &self.own).finish_non_exhaustive()
+    }
+}
+
+impl ClusterPort {
+    pub fn new(own: NodeNumber, others: impl Iterator<Item = NodeNumber>, founding: Founding) -> Arc<ClusterPort> {
+        let configuration = founding.configuration().cloned().map(Arc::new);
+        Arc::new(ClusterPort {
+            own,
+            mesh: RwLock::default(),
+            founding: Mutex::new(founding),
+            configuration: RwLock::new(configuration),
+            contacts: Mutex::new(others.map(|node| (node, Contact::default())).collect()),
+            node: OnceLock::new(),
+            snapshots: OnceLock::new(),
+            unstepped_bytes: Arc::default(),
+        })
+    }
+
+    /// From now on frames can be sent.
+    pub fn open(&self, mesh: Mesh) {
+        *self.mesh.write() = Some(mesh);
+    }
+
+    /// Ends all connections and their threads.
+    pub fn close(&self) {
+        let mesh = self.mesh.write().take();
+        drop(mesh);
+    }
+
+    /// From now on commands and messages go to this node.
+    pub fn serve(&self, shared: &Arc<Shared>) {
+        let _ = self.node.set(Arc::downgrade(shared));
+    }
+
+    /// From now on frames of snapshots are taken.
+    pub fn take_snapshots(&self, frames: SnapshotFrames) {
+        let _ = self.snapshots.set(frames);
+    }
+
+    /// The number of this node.
+    pub fn own(&self) -> NodeNumber {
+        self.own
+    }
+
+    /// The configuration of the cluster, once it is founded.
+    pub fn configuration(&self) -> Option<Arc<ClusterConfiguration>> {
+        self.configuration.read().clone()
+    }
+
+    /// All other nodes, as they are known now.
+    pub fn contacts(&self) -> BTreeMap<NodeNumber, Contact> {
+        self.contacts.lock().clone()
+    }
+
+    /// The configuration that the founding or a change brought is on the disk.
+    pub fn stored(&self) {
+        let messages = self.founding.lock().stored();
+        let Some(configuration) = self.founding.lock().configuration().cloned() else { return };
+        if let Some(mesh) = &*self.mesh.read() {
+            mesh.registry(|registry| {
+                registry.join(configuration.cluster_id.clone());
+                for (node, membership) in configuration.members.iter().filter(|(node, _)| **node != self.own) {
+                    registry.set_directory(*node, membership.directory);
+                }
+            });
+        }
+        *self.configuration.write() = Some(Arc::new(configuration));
+        self.send_founding(messages);
+    }
+
+    /// Sends messages of the founding. What does not arrive is asked for again.
+    pub fn send_founding(&self, messages: Vec<Addressed>) {
+        for (to, message) in messages {
+            let (kind, payload) = message.encode();
+            if let Err(error) = self.send(to, Lane::Requests, kind, &[&payload]) {
+                tracing::trace!(%to, %error, "a message of the founding was not sent");
+            }
+        }
+    }
+
+    fn send(&self, to: NodeNumber, lane: Lane, kind: u8, parts: &[&[u8]]) -> Result<(), SendError> {
+        match &*self.mesh.read() {
+            Some(mesh) => mesh.send(to, lane, kind, parts),
+            None => Err(SendError::Unreachable(to)),
+        }
+    }
+
+    /// The node whose replicas have this number.
+    pub fn node(&self, member: NodeId) -> Option<NodeNumber> {
+        self.configuration.read().as_ref()?.node(member)
+    }
+
+    /// Sends a message of Raft. `false` when its addressee cannot be reached now.
+    pub fn send_message(&self, message: Message) -> bool {
+        let Some(to) = self.node(message.to()) else { return false };
+        let mut payload = Vec::new();
+        Frame::Message(message).encode(&mut payload);
+        self.send(to, Lane::Consensus, kind::RAFT, &[&payload]).is_ok()
+    }
+
+    /// Sends a part of a snapshot.
+    pub fn send_snapshot(&self, to: NodeId, frame: &[u8]) -> Result<(), SendError> {
+        let node = self.node(to).ok_or(SendError::Unknown(self.own))?;
+        self.send(node, Lane::Bulk, kind::SNAPSHOT, &[frame])
+    }
+
+    /// Sends a command to the node that leads its partition.
+    pub fn send_command(&self, to: u32, command: &ForwardedCommand<'_>) -> Result<(), SendError> {
+        self.send(NodeNumber(to), Lane::Requests, kind::COMMAND, &[&command.header(), command.bytes])
+    }
+
+    /// Says to the node of a client that its command was not taken. When that does not arrive, the client hears of it with
+    /// the next leader.
+    pub fn refuse(&self, to: u32, refusal: &RefusedCommand) {
+        let payload = protocol::encode_to_vec(refusal);
+        if let Err(error) = self.send(NodeNumber(to), Lane::Requests, kind::REFUSAL, &[&payload]) {
+            tracing::debug!(to, %error, "a refusal was not sent");
+        }
+    }
+
+    /// Says to all other nodes how this one is.
+    pub fn announce(&self, status: &NodeStatus) {
+        let payload = protocol::encode_to_vec(status);
+        let others: Vec<NodeNumber> = self.contacts.lock().keys().copied().collect();
+        for node in others {
+            // Whoever cannot be reached now gets the next one.
+            let _ = self.send(node, Lane::Requests, kind::STATUS, &[&payload]);
+        }
+    }
+
+    fn shared(&self) -> Option<Arc<Shared>> {
+        self.node.get().and_then(Weak::upgrade)
+    }
+
+    fn heard(&self, from: NodeNumber, note: impl FnOnce(&mut Contact)) {
+        let mut contacts = self.contacts.lock();
+        let contact = contacts.entry(from).or_default();
+        contact.heard = Some(Instant::now());
+        note(contact);
+    }
+
+    fn founding_message(&self, from: NodeNumber, message: FoundingMessage) {
+        let answer = self.founding.lock().received(from, message);
+        self.send_founding(answer.into_iter().collect());
+    }
+
+    fn message(&self, from: NodeNumber, payload: &[u8]) {
+        let bytes = payload.len();
+        let message = match Frame::decode(payload, ReplicationOptions::default().max_frame_bytes()) {
+            Ok(Frame::Message(message)) => message,
+            Ok(_) => return tracing::debug!(%from, "a part of a snapshot came among the messages of Raft"),
+            Err(error) => return tracing::warn!(%from, %error, "a message of Raft cannot be read"),
+        };
+        let Some(shared) = self.shared() else { return };
+        if self.unstepped_bytes.fetch_add(bytes, Ordering::AcqRel) > UNSTEPPED_BYTES_MAX {
+            self.unstepped_bytes.fetch_sub(bytes, Ordering::AcqRel);
+            return tracing::debug!(%from, "a message of Raft was dropped: too many wait");
+        }
+        drop(shared.inbox.send(Inbound::Message { message, bytes }));
+    }
+
+    /// A message of Raft does not wait any more.
+    pub fn stepped(&self, bytes: usize) {
+        self.unstepped_bytes.fetch_sub(bytes, Ordering::AcqRel);
+    }
+
+    fn refusal(&self, payload: &[u8]) {
+        let Some(shared) = self.shared() else { return };
+        match protocol::decode::<RefusedCommand>(payload) {
+            Ok(refusal) => {
+                if let Some(entrance) = shared.entrances.get(PartitionId(refusal.partition)) {
+                    entrance.refused_elsewhere(&shared, refusal);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "a refusal of another node cannot be read"),
+        }
+    }
+}
+
+/// What the mesh calls.
+pub(super) struct Received(pub Arc<ClusterPort>);
+
+impl Receiver for Received {
+    fn received(&self, from: NodeNumber, _: Lane, kind: u8, payload: Bytes) {
+        let port = &self.0;
+        match kind {
+            kind::RAFT => {
+                port.heard(from, |_| ());
+                port.message(from, &payload);
+            }
+            kind::COMMAND => match (ForwardedCommand::decode(&payload), port.shared()) {
+                (Ok(command), Some(shared)) => shared.take_forwarded(from, &command),
+                (Ok(ForwardedCommand { partition, origin, request: Some(number), .. }), None) => {
+                    let error =
+                        SubmitError::Unavailable { partition, reason: "the node of its leader is starting".into() };
+                    port.refuse(origin, &RefusedCommand::not_taken(partition, number, &error));
+                }
+                (Ok(_), None) => {}
+                (Err(error), _) => tracing::warn!(%from, %error, "a command of another node cannot be read"),
+            },
+            kind::REFUSAL => port.refusal(&payload),
+            kind::STATUS => match protocol::decode(&payload) {
+                Ok(status) => port.heard(from, |contact| contact.status = status),
+                Err(error) => tracing::warn!(%from, %error, "the status of another node cannot be read"),
+            },
+            kind::SNAPSHOT => {
+                if let Some(take) = port.snapshots.get() {
+                    take(from, payload);
+                }
+            }
+            kind => match FoundingMessage::decode(kind, &payload) {
+                Some(Ok(message)) => port.founding_message(from, message),
+                Some(Err(error)) => tracing::warn!(%from, %error, "a message of the founding cannot be read"),
+                None => tracing::debug!(%from, kind, "a frame of an unknown kind was dropped"),
+            },
+        }
+    }
+
+    fn connected(&self, to: &Identity, lane: Lane) {
+        if lane != Lane::Requests {
+            return;
+        }
+        self.0.heard(to.node, |contact| {
+            contact.identity = Some(to.clone());
+            contact.is_connected = true;
+        });
+        tracing::info!(node = %to.node, directory = %to.directory, start = to.boot, "connected to a node of the cluster");
+        // It may know a newer configuration.
+        self.0.send_founding(vec![(to.node, FoundingMessage::Ask)]);
+    }
+
+    fn absent(&self, _: NodeNumber, lane: Lane, reason: &Absence) {
+        if let Absence::Refused(sentence) = reason
+            && lane == Lane::Requests
+        {
+            self.0.founding.lock().refused(sentence);
+        }
+    }
+
+    fn disconnected(&self, to: NodeNumber, lane: Lane) {
+        if lane == Lane::Requests {
+            if let Some(contact) = self.0.contacts.lock().get_mut(&to) {
+                contact.is_connected = false;
+            }
+            self.0.founding.lock().lost(to);
+            tracing::warn!(node = %to, "the connection to a node of the cluster is lost");
+        }
+        if lane == Lane::Consensus
+            && let (Some(shared), Some(configuration)) = (self.0.shared(), self.0.configuration())
+            && let Some(member) = configuration.member(to)
+        {
+            drop(shared.inbox.send(Inbound::Unreachable(member)));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Three nodes over real sockets: founding, commands at any node, and what happens when one dies.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use broker::{Client, ClusterOptions, Joining, Node, NodeOptions, Role, SubmitError};
+use protocol::*;
+use support::*;
+
+/// A cluster whose nodes are in this process.
+struct Cluster {
+    addresses: BTreeMap<u32, SocketAddr>,
+    nodes: BTreeMap<u32, Node>,
+    partition_count: u16,
+    /// Removed last of all.
+    directory: tempfile::TempDir,
+}
+
+fn free_address() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
+}
+
+impl Cluster {
+    fn of(nodes: u32, partition_count: u16) -> Cluster {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let addresses = (0..nodes).map(|node| (node, free_address())).collect();
+        let mut cluster = Cluster { directory, addresses, nodes: BTreeMap::new(), partition_count };
+        let all: Vec<u32> = (0..nodes).collect();
+        cluster.start(&all);
+        cluster
+    }
+
+    fn options(&self, node: u32) -> NodeOptions {
+        let members = self.addresses.iter().map(|(node, address)| (*node, address.to_string())).collect();
+        let cluster = ClusterOptions { listen: self.addresses[&node], members };
+        NodeOptions {
+            node_id: node,
+            partition_count: self.partition_count,
+            cluster: Some(cluster),
+            ..options(&self.path(node))
+        }
+    }
+
+    fn path(&self, node: u32) -> std::path::PathBuf {
+        self.directory.path().join(node.to_string())
+    }
+
+    /// Starts nodes, which may have to wait for each other.
+    fn start(&mut self, nodes: &[u32]) {
+        let mut joining: BTreeMap<u32, Joining> =
+            nodes.iter().map(|node| (*node, Node::join(&self.options(*node)).expect("a free port"))).collect();
+        eventually("the founding", || {
+            joining.values_mut().fold(true, |all, joining| joining.is_founded().expect("the disk works") && all)
+        });
+        for (node, joining) in joining {
+            self.nodes.insert(node, Node::start_member(self.options(node), joining).expect("it starts"));
+        }
+        for node in nodes {
+            assert!(self.nodes[node].wait_until_ready(LIMIT), "node {node} does not get ready");
+        }
+    }
+
+    fn client(&self, node: u32) -> Client {
+        self.nodes[&node].client()
+    }
+
+    fn leader(&self, partition: u16) -> u32 {
+        let mut leader = None;
+        eventually("a leader", || {
+            let leads = |node: &Node| {
+                let view = node.partitions().into_iter().find(|view| view.id.0 == partition);
+                view.is_some_and(|view| view.role == Role::Leader)
+            };
+            leader = self.nodes.iter().find(|(_, node)| leads(node)).map(|(number, _)| *number);
+            leader.is_some()
+        });
+        leader.expect("it was found")
+    }
+
+    fn follower(&self, partition: u16) -> u32 {
+        let leader = self.leader(partition);
+        *self.nodes.keys().find(|node| **node != leader).expect("several nodes")
+    }
+}
+
+/// Submits until a leader has taken it: what is refused before was not carried out.
+fn create_at(client: &Client, partition: u16) -> Key {
+    let mut key = Key::NONE;
+    eventually("a creation", || {
+        let (sender, answer) = mpsc::channel();
+        let command = creation(ProcessInstanceCreationIntent::Create, "{}");
+        client.submit(PartitionId(partition), command, move |answer| drop(sender.send(answer)));
+        match answer.recv_timeout(LIMIT).expect("an answer") {
+            Ok(reply) => {
+                let Payload::ProcessInstanceCreation(_, value) = reply.payload else { panic!("unexpected answer") };
+                assert_eq!(reply.rejection, None);
+                key = value.process_instance_key;
+                true
+            }
+            Err(SubmitError::Unavailable { .. }) => false,
+            Err(error) => panic!("{error}"),
+        }
+    });
+    key
+}
+
+#[test]
+fn any_node_serves_any_client_and_any_one_may_die() {
+    let mut cluster = Cluster::of(3, 3);
+    for node in 0..3 {
+        eventually("all nodes in the topology", || cluster.client(node).cluster().nodes.len() == 3);
+    }
+    let leaders = |cluster: &Cluster| (1..=3).map(|partition| cluster.leader(partition)).collect::<Vec<_>>();
+    let asked = cluster.follower(1);
+    deploy(&cluster.client(asked), &one_task());
+    let mut created = BTreeSet::new();
+    for node in 0..3 {
+        for partition in 1..=3 {
+            assert!(created.insert(create_at(&cluster.client(node), partition)), "no key comes twice");
+        }
+    }
+    let dead = leaders(&cluster)[0];
+    cluster.nodes.remove(&dead).expect("it runs").crash();
+    let survivors: Vec<u32> = cluster.nodes.keys().copied().collect();
+    for node in &survivors {
+        for partition in 1..=3 {
+            assert!(created.insert(create_at(&cluster.client(*node), partition)), "no key comes twice");
+        }
+    }
+    cluster.start(&[dead]);
+    for partition in 1..=3 {
+        assert!(created.insert(create_at(&cluster.client(dead), partition)), "no key comes twice");
+    }
+    // Every job is there, whoever asks.
+    let client = cluster.client(dead);
+    let mut jobs = BTreeSet::new();
+    for partition in 1..=3 {
+        for job in activate(&client, partition, 100, 60_000) {
+            assert!(jobs.insert(job), "no job comes twice");
+            assert_eq!(complete(&client, job).expect("taken").rejection, None);
+        }
+    }
+    assert_eq!(jobs.len(), created.len());
+}
+
+#[test]
+fn an_awaited_result_outlives_the_leader() {
+    let mut cluster = Cluster::of(3, 1);
+    let asked = cluster.follower(1);
+    let client = cluster.client(asked);
+    deploy(&client, &one_task());
+    let (sender, result) = mpsc::channel();
+    let command = creation(ProcessInstanceCreationIntent::CreateWithAwaitingResult, "{}");
+    client.submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
+    let mut jobs = Vec::new();
+    eventually("the job", || {
+        jobs = activate(&client, 1, 1, 60_000);
+        !jobs.is_empty()
+    });
+    let dead = cluster.leader(1);
+    cluster.nodes.remove(&dead).expect("it runs").crash();
+    eventually("the completion", || match complete(&client, jobs[0]) {
+        Ok(reply) => {
+            assert_eq!(reply.rejection, None);
+            true
+        }
+        Err(SubmitError::Unavailable { .. }) => false,
+        Err(error) => panic!("{error}"),
+    });
+    let reply = result.recv_timeout(LIMIT).expect("answered").expect("it was committed");
+    assert!(matches!(reply.payload, Payload::ProcessInstanceResult(..)), "{reply:?}");
+}
+
+#[test]
+fn an_emptied_directory_does_not_vote_for_what_it_has_forgotten() {
+    let mut cluster = Cluster::of(3, 1);
+    deploy(&cluster.client(0), &one_task());
+    let leader = cluster.leader(1);
+    let emptied = cluster.follower(1);
+    cluster.nodes.remove(&emptied).expect("it runs").crash();
+    std::fs::remove_dir_all(cluster.path(emptied)).expect("it is ours");
+    let mut joining = Node::join(&cluster.options(emptied)).expect("a free port");
+    let mut waits_for = None;
+    eventually("the reason", || {
+        assert!(!joining.is_founded().expect("the disk works"));
+        waits_for = joining.waits_for();
+        waits_for.as_ref().is_some_and(|reason| reason.contains("osmia cluster replace"))
+    });
+    cluster.nodes.remove(&leader).expect("it runs").crash();
+    let last = *cluster.nodes.keys().next().expect("one is left");
+    let (sender, answer) = mpsc::channel();
+    let command = creation(ProcessInstanceCreationIntent::Create, "{}");
+    cluster.client(last).submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
+    let refused = answer.recv_timeout(Duration::from_secs(3));
+    assert!(!matches!(refused, Ok(Ok(_))), "two of three disks are gone: {refused:?}");
+}
+
+#[test]
+fn a_directory_belongs_to_a_member_or_to_a_node_alone() {
+    let cluster = Cluster::of(3, 1);
+    let alone = |path: &Path| NodeOptions { partition_count: 1, ..options(path) };
+    let (path, number) = (cluster.path(0), 0);
+    cluster.nodes.into_values().for_each(Node::crash);
+    let error = Node::start(NodeOptions { node_id: number, ..alone(&path) }).expect_err("it is a member's").to_string();
+    assert!(error.contains("belongs to a node of a cluster"), "{error}");
+}
