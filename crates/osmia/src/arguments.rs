@@ -82,6 +82,27 @@ pub(crate) struct Start {
     /// Port for health, metrics and clock; 0 takes a free one [default: 9600]
     #[arg(long, value_name = "PORT")]
     management_port: Option<String>,
+    /// The number of this node in initial-members, from 0 [default: 0]
+    #[arg(long, value_name = "N")]
+    node_id: Option<String>,
+    /// All nodes of the cluster, the same list on each, with the ports on which they listen for each other:
+    /// 0=a:26502,1=b:26502,2=c:26502, or without numbers in their order [default: this node alone]
+    #[arg(long, value_name = "LIST")]
+    initial_members: Option<String>,
+    /// Host or address to listen on for the other nodes of the cluster, in a network that only they reach [default: 127.0.0.1]
+    #[arg(long, value_name = "HOST")]
+    cluster_host: Option<String>,
+    /// Port for the other nodes of the cluster [default: the one of this node in initial-members, or 26502]
+    #[arg(long, value_name = "PORT")]
+    cluster_port: Option<String>,
+    /// Where clients are sent that ask for the topology, HOST or HOST:PORT [default: the host, or for all addresses the one in
+    /// initial-members, and the gRPC port]
+    #[arg(long, value_name = "ADDRESS")]
+    advertised_address: Option<String>,
+    /// How long clients are served after the node has said that it stops, so that balancers turn to others [default: 0s alone, 2s in
+    /// a cluster]
+    #[arg(long, value_name = "DURATION")]
+    shutdown_drain: Option<String>,
     /// Names by which the HTTP ports may be asked besides localhost, the host and, where that is no loopback address, addresses and
     /// names without a point; a list of names, patterns like *.example.com, or * for any name [default: none]
     #[arg(long, value_name = "LIST")]
@@ -182,6 +203,12 @@ impl Start {
             ("grpc-port", self.grpc_port),
             ("http-port", self.http_port),
             ("management-port", self.management_port),
+            ("node-id", self.node_id),
+            ("initial-members", self.initial_members),
+            ("cluster-host", self.cluster_host),
+            ("cluster-port", self.cluster_port),
+            ("advertised-address", self.advertised_address),
+            ("shutdown-drain", self.shutdown_drain),
             ("allowed-hosts", self.allowed_hosts),
             ("disk-free-space-low", self.disk_free_space_low),
             ("disk-reserve", self.disk_reserve),

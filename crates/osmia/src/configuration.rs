@@ -3,6 +3,7 @@
 //! Every setting has one name. `grpc-port` is the flag `--grpc-port`, the variable `OSMIA_GRPC_PORT` and the key
 //! `grpc-port` of the file; where Camunda has a variable for the same thing, it is understood too.
 
+mod cluster;
 mod global_listeners;
 mod sources;
 mod unknown;
@@ -13,6 +14,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+pub(crate) use cluster::ClusterSettings;
 use protocol::GlobalListenerValue;
 pub(crate) use sources::{Environment, Sources};
 pub(crate) use values::duration;
@@ -50,12 +52,27 @@ pub(crate) const SETTINGS: &[Setting] = &[
             "CAMUNDA_API_GRPC_ADDRESS",
             "ZEEBE_BROKER_GATEWAY_NETWORK_HOST",
             "ZEEBE_GATEWAY_NETWORK_HOST",
+            "CAMUNDA_CLUSTER_NETWORK_HOST",
             "ZEEBE_BROKER_NETWORK_HOST",
         ],
     ),
     setting("grpc-port", &["CAMUNDA_API_GRPC_PORT", "ZEEBE_BROKER_GATEWAY_NETWORK_PORT", "ZEEBE_GATEWAY_NETWORK_PORT"]),
     setting("http-port", &["SERVER_PORT"]),
     setting("management-port", &["MANAGEMENT_SERVER_PORT"]),
+    setting("node-id", &["CAMUNDA_CLUSTER_NODEID", "ZEEBE_BROKER_CLUSTER_NODEID"]),
+    setting("initial-members", &["CAMUNDA_CLUSTER_INITIALCONTACTPOINTS", "ZEEBE_BROKER_CLUSTER_INITIALCONTACTPOINTS"]),
+    setting(
+        "cluster-host",
+        &[
+            "CAMUNDA_CLUSTER_NETWORK_INTERNALAPI_HOST",
+            "ZEEBE_BROKER_NETWORK_INTERNALAPI_HOST",
+            "CAMUNDA_CLUSTER_NETWORK_HOST",
+            "ZEEBE_BROKER_NETWORK_HOST",
+        ],
+    ),
+    setting("cluster-port", &["CAMUNDA_CLUSTER_NETWORK_INTERNALAPI_PORT", "ZEEBE_BROKER_NETWORK_INTERNALAPI_PORT"]),
+    setting("advertised-address", &["CAMUNDA_CLUSTER_NETWORK_ADVERTISEDHOST", "ZEEBE_BROKER_NETWORK_ADVERTISEDHOST"]),
+    setting("shutdown-drain", &[]),
     setting("allowed-hosts", &[]),
     setting(
         "disk-free-space-low",
@@ -114,15 +131,8 @@ const DEFAULT_LOG: &str = "info";
 const QUIET_LIBRARIES: [(&str, &str); 4] =
     [("raft_engine", "error"), ("h2", "info"), ("hyper", "info"), ("tower", "info")];
 
-/// Camunda's variables for things that this version does not have, with the only value that means the same here.
-const ONLY: &[(&str, &str)] = &[
-    ("ZEEBE_BROKER_CLUSTER_CLUSTERSIZE", "1"),
-    ("CAMUNDA_CLUSTER_SIZE", "1"),
-    ("ZEEBE_BROKER_CLUSTER_REPLICATIONFACTOR", "1"),
-    ("CAMUNDA_CLUSTER_REPLICATIONFACTOR", "1"),
-    ("ZEEBE_BROKER_CLUSTER_NODEID", "0"),
-    ("CAMUNDA_CLUSTER_NODEID", "0"),
-];
+/// How long a node of a cluster serves after it says that it stops: as long as balancers take to notice.
+const CLUSTER_DRAIN: Duration = Duration::from_secs(2);
 
 /// How a node runs.
 #[derive(Debug, Clone)]
@@ -136,6 +146,12 @@ pub(crate) struct Configuration {
     pub grpc_port: u16,
     pub http_port: u16,
     pub management_port: u16,
+    /// The cluster that the node belongs to; none for a node alone.
+    pub cluster: Option<ClusterSettings>,
+    /// Where clients are said to find the node: a host, and a port if it is not that of the gateway.
+    pub advertised_address: Option<(String, Option<u16>)>,
+    /// How long clients are served after the node has said that it stops.
+    pub shutdown_drain: Duration,
     /// Names by which the HTTP ports may be asked, besides those of this machine itself; the host is one of them.
     pub allowed_hosts: gateway::AllowedHosts,
     /// Free bytes below which no new work is taken.
@@ -250,8 +266,8 @@ pub(crate) enum ConfigurationError {
     UnknownKey { path: PathBuf, key: String, known: String },
     #[error("{origin} is '{value}', but it must be {expected}.")]
     Value { origin: String, value: String, expected: &'static str },
-    #[error("{origin} is '{value}', but this version of Osmia runs single nodes: only '{only}' is possible.")]
-    Unsupported { origin: String, value: String, only: &'static str },
+    #[error(transparent)]
+    Cluster(#[from] cluster::ClusterError),
     #[error("{name} is '{value}', which asks for protection that this node would not have; {instead}.")]
     Protection { name: String, value: String, instead: &'static str },
     #[error("The management port is 0, which takes a free one: say by --management-address where the node answers.")]
@@ -303,16 +319,11 @@ fn management_port(sources: &Sources) -> Result<u16, ConfigurationError> {
 impl Configuration {
     /// Reads all sources.
     pub(crate) fn read(sources: &Sources) -> Result<Configuration, ConfigurationError> {
-        for &(name, only) in ONLY {
-            if let Some(value) = sources.camunda_variable(name)
-                && value != only
-            {
-                return Err(ConfigurationError::Unsupported { origin: name.to_owned(), value, only });
-            }
-        }
         let tls = tls(sources)?;
         let data = sources.get("data", directory)?.unwrap_or_else(|| PathBuf::from("./osmia-data"));
         let host = host(sources)?;
+        let cluster = ClusterSettings::read(sources)?;
+        let drain = if cluster.is_some() { CLUSTER_DRAIN } else { Duration::ZERO };
         let configuration = Configuration {
             unknown_variables: sources.unknown_variables(tls.is_some())?,
             partitions: sources.get("partitions", |text| number(text, 1, 4095, "a number from 1 to 4095"))?,
@@ -321,6 +332,9 @@ impl Configuration {
             grpc_port: sources.get("grpc-port", port)?.unwrap_or(26_500),
             http_port: sources.get("http-port", port)?.unwrap_or(8_080),
             management_port: management_port(sources)?,
+            cluster,
+            advertised_address: sources.get("advertised-address", values::client_address)?,
+            shutdown_drain: sources.get("shutdown-drain", values::drain)?.unwrap_or(drain),
             disk_free_space_low: sources.get("disk-free-space-low", bytes)?,
             disk_reserve: sources.get("disk-reserve", bytes)?,
             checkpoint_interval: sources.get("checkpoint-interval", working_time)?,
@@ -357,15 +371,24 @@ impl Configuration {
         if configuration.demo && configuration.tls.is_some() {
             return Err(ConfigurationError::DemoWithTls);
         }
+        if configuration.cluster.is_some() && matches!(configuration.read_model, ReadModelKind::PostgreSql(_)) {
+            return Err(cluster::ClusterError::SharedReadModel.into());
+        }
         Ok(configuration)
     }
 }
 
 impl Configuration {
     fn check_ports(&self) -> Result<(), ConfigurationError> {
-        let [grpc, http, management] =
-            [("grpc-port", self.grpc_port), ("http-port", self.http_port), ("management-port", self.management_port)];
-        for ((first, port), (second, other)) in [(grpc, http), (grpc, management), (http, management)] {
+        let cluster = self.cluster.as_ref().map(|cluster| ("cluster-port", cluster.own().port));
+        let ports: Vec<_> =
+            [("grpc-port", self.grpc_port), ("http-port", self.http_port), ("management-port", self.management_port)]
+                .into_iter()
+                .chain(cluster)
+                .collect();
+        let pairs =
+            ports.iter().enumerate().flat_map(|(at, one)| ports[at + 1..].iter().map(move |other| (*one, *other)));
+        for ((first, port), (second, other)) in pairs {
             if port == other && port != 0 {
                 return Err(ConfigurationError::SamePort { first, second, port });
             }
@@ -387,7 +410,7 @@ fn log_filter(asked: &str) -> String {
 
 fn audited(sources: &Sources) -> Result<readmodel::Audited, ConfigurationError> {
     let default = readmodel::Audited::default();
-    let noted = |name, default| Ok(sources.get(name, doings)?.unwrap_or(default));
+    let noted = |name, default| sources.get(name, doings).map(|noted| noted.unwrap_or(default));
     Ok(readmodel::Audited {
         users: noted("read-model-audit-users", default.users)?,
         clients: noted("read-model-audit-clients", default.clients)?,
@@ -482,8 +505,6 @@ mod tests {
         assert!(error.starts_with("OSMIA_GRPC_PORT is '99999'"), "{error}");
         let error = read(&[("partitions", "0")], &[], None).expect_err("no partition").to_string();
         assert!(error.starts_with("--partitions is '0'"), "{error}");
-        let error = read(&[], &[("ZEEBE_BROKER_CLUSTER_CLUSTERSIZE", "3")], None).expect_err("a cluster").to_string();
-        assert!(error.contains("single nodes"), "{error}");
         assert!(read(&[("tls-key", "k.pem")], &[], None).is_err());
     }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use broker::{DiskOptions, Node, NodeOptions, Role};
+use broker::{ClusterOptions, DiskOptions, Node, NodeOptions, Role};
 use exporters::ExporterConfiguration;
 use gateway::{Connections, Gateway, GatewayOptions};
 use protocol::PartitionId;
@@ -16,7 +16,7 @@ use serde_json::json;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Start;
-use crate::configuration::{Configuration, Environment, LogFormat, ReadModelKind, Sources};
+use crate::configuration::{ClusterSettings, Configuration, Environment, LogFormat, ReadModelKind, Sources};
 use crate::demo;
 use crate::management::{self, Managed};
 use crate::metrics::{Metrics, UPKEEP_INTERVAL};
@@ -156,13 +156,17 @@ fn warn_of(configuration: &Configuration) {
     for name in &configuration.unknown_variables {
         tracing::warn!(name, "this variable of the environment means nothing to this version and has no effect");
     }
-    if let Some(danger) = danger_of_clock_control(configuration) {
-        tracing::warn!(host = configuration.host, "{danger}");
-    }
+    warnings(configuration).iter().for_each(|warning| tracing::warn!("{warning}"));
+}
+
+/// What is possible and most likely not meant.
+pub(crate) fn warnings(configuration: &Configuration) -> Vec<String> {
+    let danger = danger_of_clock_control(configuration).map(str::to_owned);
+    danger.into_iter().chain(configuration.cluster.as_ref().and_then(ClusterSettings::remark)).collect()
 }
 
 /// What others can do to a node that is meant for tests.
-pub(crate) fn danger_of_clock_control(configuration: &Configuration) -> Option<&'static str> {
+fn danger_of_clock_control(configuration: &Configuration) -> Option<&'static str> {
     let is_loopback = resolve(&configuration.host, 0).is_ok_and(|address| address.ip().is_loopback());
     (configuration.clock_control && !is_loopback).then_some(
         "everybody who reaches this host's ports can change the clock and have all data deleted; leave out clock-control outside of tests",
@@ -204,7 +208,8 @@ async fn serve(
     };
     let mut gateway = Gateway::start(node.client(), node.clock(), options).await?;
     let address = gateway.grpc_address();
-    node.set_advertised_address(&configuration.host, address.port());
+    let (host, port) = advertised_address(configuration, address.port());
+    node.set_advertised_address(&host, port);
     managed.serving(gateway.job_streams(), searched);
     let output = Output::new(configuration.log_format == LogFormat::Json);
     let ready = Ready {
@@ -331,6 +336,8 @@ fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn st
     let usual = NodeOptions::default();
     Ok(NodeOptions {
         data_directory: configuration.data.clone(),
+        node_id: configuration.cluster.as_ref().map_or(0, |cluster| cluster.node_id),
+        cluster: configuration.cluster.as_ref().map(cluster_options).transpose()?,
         partition_count: partition_count(configuration),
         disk: DiskOptions {
             free_space_low_bytes: configuration.disk_free_space_low,
@@ -344,11 +351,30 @@ fn node_options(configuration: &Configuration) -> Result<NodeOptions, Box<dyn st
             .unwrap_or(usual.exporter_backlog_limit_bytes),
         write_throttle: configuration.write_throttle_backlog.map(broker::WriteThrottleOptions::above),
         clock_control: configuration.clock_control,
-        advertised_address: (configuration.host.clone(), configuration.grpc_port),
+        advertised_address: advertised_address(configuration, configuration.grpc_port),
         exporters: exporters(configuration)?,
         global_listeners: configuration.global_listeners.as_slice().into(),
         ..usual
     })
+}
+
+fn cluster_options(cluster: &ClusterSettings) -> Result<ClusterOptions, Box<dyn std::error::Error + Send + Sync>> {
+    let members = cluster.members.iter().map(|(number, member)| (*number, member.to_string())).collect();
+    Ok(ClusterOptions { listen: resolve(&cluster.host, cluster.own().port)?, members })
+}
+
+/// Where clients are said to find the node, whose gateway has this port.
+fn advertised_address(configuration: &Configuration, grpc_port: u16) -> (String, u16) {
+    if let Some((host, port)) = &configuration.advertised_address {
+        return (host.clone(), port.unwrap_or(grpc_port));
+    }
+    let is_any = configuration.host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified());
+    // Nobody can connect to all addresses of a machine, and clients that look for another node do not know which one.
+    let host = match &configuration.cluster {
+        Some(cluster) if is_any => &cluster.own().host,
+        _ => &configuration.host,
+    };
+    (host.clone(), grpc_port)
 }
 
 /// `json-lines` names the class `JsonLines`.

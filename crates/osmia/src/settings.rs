@@ -63,8 +63,8 @@ fn check(CheckArguments { start, json }: CheckArguments) -> Outcome {
     }
     let unknown = &configuration.unknown_variables;
     text.extend(unknown.iter().map(|name| format!("{name} means nothing to this version")));
-    let danger = crate::node::danger_of_clock_control(&configuration);
-    text.extend(danger.map(|danger| format!("warning: {danger}")));
+    let warnings = crate::node::warnings(&configuration);
+    text.extend(warnings.iter().map(|warning| format!("warning: {warning}")));
     if text.is_empty() {
         text.push("everything has its default".to_owned());
     }
@@ -72,14 +72,18 @@ fn check(CheckArguments { start, json }: CheckArguments) -> Outcome {
     let whole = || {
         json!({
             "settings": settings, "exporters": exporters, "globalListeners": global_listeners, "unknownVariables": unknown,
-            "warnings": danger.as_slice(),
+            "warnings": warnings,
         })
     };
     Ok(output.say(text.join("\n"), whole)?)
 }
 
 /// What the template shows of settings that have no default, or none of one word.
-const EXAMPLES: [(&str, &str); 11] = [
+const EXAMPLES: [(&str, &str); 15] = [
+    ("initial-members", "0=10.0.0.1:26502,1=10.0.0.2:26502,2=10.0.0.3:26502"),
+    ("cluster-port", "26502"),
+    ("advertised-address", "osmia-0.example.com"),
+    ("shutdown-drain", "2s"),
     ("allowed-hosts", "'osmia.example.com, *.svc.cluster.local'"),
     ("disk-free-space-low", "1GB"),
     ("disk-reserve", "64MB"),
@@ -314,8 +318,8 @@ mod tests {
         let with_defaults: Vec<_> = text
             .lines()
             .filter_map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ') || rest.starts_with("  ")))
-            // SQLite has no URL.
-            .filter(|line| !line.starts_with("read-model-url:"))
+            // SQLite has no URL, and a node that others cannot reach is in no cluster.
+            .filter(|line| !line.starts_with("read-model-url:") && !line.starts_with("initial-members:"))
             .collect();
         let all = read(&with_defaults.join("\n"));
         assert_eq!((all.grpc_port, all.management_port, all.exporters.len()), (26_500, 9_600, 2));

@@ -169,7 +169,8 @@ impl Sources {
         })
     }
 
-    fn find(&self, name: &'static str) -> Option<(String, &str)> {
+    /// What is set, and where it says so.
+    pub(super) fn find(&self, name: &'static str) -> Option<(String, &str)> {
         if let Some(value) = self.flags.get(name) {
             return Some((format!("--{name}"), value));
         }
@@ -191,9 +192,9 @@ impl Sources {
         unknown::unknown(&self.environment, is_encrypted)
     }
 
-    /// A variable of Camunda, however it is split into words.
-    pub(crate) fn camunda_variable(&self, name: &str) -> Option<String> {
-        self.environment.relaxed.get(&relaxed(name)).cloned()
+    /// The first of these variables of Camunda that is set, however it is split into words.
+    pub(super) fn variable_of(&self, names: &[&'static str]) -> Option<(String, String)> {
+        names.iter().find_map(|name| Some(((*name).to_owned(), self.environment.relaxed.get(&relaxed(name))?.clone())))
     }
 
     /// The listeners of the user tasks of all processes that the file defines.

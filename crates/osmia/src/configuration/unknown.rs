@@ -1,7 +1,7 @@
 //! Variables of the environment that look like settings and are none.
 
 use super::sources::{EXPORTERS_VARIABLES, Environment, relaxed};
-use super::{ConfigurationError, ONLY, SETTINGS};
+use super::{ConfigurationError, SETTINGS, cluster};
 use crate::variables;
 
 /// Prefixes of names that are meant for a node, here or on the reference.
@@ -106,7 +106,7 @@ fn is_known(name: &str) -> bool {
     name == CONFIGURATION_FILE
         || EXPORTERS_VARIABLES.iter().any(|prefix| name.starts_with(prefix))
         || SETTINGS.iter().any(|setting| setting.variable() == name || setting.camunda.iter().any(|known| same(known)))
-        || ONLY.iter().any(|(known, _)| same(known))
+        || cluster::held_against_the_list().any(same)
 }
 
 /// Whether commands of this program read it, which are clients of a node, or other programs do.

@@ -18,6 +18,34 @@ pub(super) fn port(text: &str) -> Value<u16> {
     number(text, 0, u16::MAX, "a port from 0 to 65535, where 0 takes a free one")
 }
 
+/// Where a node listens for others, which must know the port.
+pub(super) fn member_port(text: &str) -> Value<u16> {
+    number(text, 1, u16::MAX, "a port from 1 to 65535")
+}
+
+/// Where clients are said to find the node: `host`, `host:port` or `[::1]:port`.
+pub(super) fn client_address(text: &str) -> Value<(String, Option<u16>)> {
+    const EXPECTED: &str = "a host or an address, and perhaps a port, like osmia-0.example.com:26500";
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, port)) => (host, port.strip_prefix(':').or(if port.is_empty() { None } else { Some("") })),
+        // A colon is either before the port, or there are several in an address.
+        None if text.matches(':').count() > 1 => (text, None),
+        None => text.split_once(':').map_or((text, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() || host.contains(['/', ' ', ',']) {
+        return Err(EXPECTED);
+    }
+    let port = port.map(|port| number(port, 1, u16::MAX, EXPECTED)).transpose()?;
+    Ok((host.to_owned(), port))
+}
+
+/// How long a node serves after it says that it stops. Whoever stops it waits meanwhile.
+pub(super) fn drain(text: &str) -> Value<Duration> {
+    const LONGEST_DRAIN: Duration = Duration::from_secs(600);
+    const EXPECTED: &str = "a duration of at most 10m like 0s, 500ms, 2s or PT2S";
+    duration(text).ok().filter(|time| *time <= LONGEST_DRAIN).ok_or(EXPECTED)
+}
+
 pub(super) fn switch(text: &str) -> Value<bool> {
     match text.to_ascii_lowercase().as_str() {
         "true" | "1" | "yes" | "on" => Ok(true),
@@ -155,6 +183,17 @@ mod tests {
         }
         for text in ["", "s", "-1s", "1d", "nan", "1e99h"] {
             assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn clients_are_sent_to_a_host_with_or_without_a_port() {
+        let of = |host: &str, port| Ok((host.to_owned(), port));
+        assert_eq!(client_address("osmia-0"), of("osmia-0", None));
+        assert_eq!(client_address("osmia-0:31000"), of("osmia-0", Some(31_000)));
+        assert_eq!([client_address("::1"), client_address("[::1]:5")], [of("::1", None), of("::1", Some(5))]);
+        for wrong in ["", ":1", "a:0", "a:", "[::1]5", "http://a:1", "a,b"] {
+            assert!(client_address(wrong).is_err(), "{wrong}");
         }
     }
 
