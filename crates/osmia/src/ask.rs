@@ -20,7 +20,7 @@ use question::Question;
 use crate::client::{Outcome, Server};
 use crate::output::Output;
 pub(crate) use rest::{Rest, RestError, configured_address};
-pub(crate) use table::plain_lines;
+pub(crate) use table::{lines as table_lines, plain_lines};
 
 /// A question and the server to send it to.
 #[derive(Debug, Args)]

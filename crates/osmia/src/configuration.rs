@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 pub(crate) use cluster::ClusterSettings;
+#[cfg(test)]
+pub(crate) use cluster::MemberAddress;
 use protocol::GlobalListenerValue;
 pub(crate) use sources::{Environment, Sources};
 pub(crate) use values::duration;
@@ -322,7 +324,7 @@ impl Configuration {
         let tls = tls(sources)?;
         let data = sources.get("data", directory)?.unwrap_or_else(|| PathBuf::from("./osmia-data"));
         let host = host(sources)?;
-        let cluster = ClusterSettings::read(sources)?;
+        let cluster = cluster_settings(sources)?;
         let drain = if cluster.is_some() { CLUSTER_DRAIN } else { Duration::ZERO };
         let configuration = Configuration {
             unknown_variables: sources.unknown_variables(tls.is_some())?,
@@ -417,6 +419,22 @@ fn audited(sources: &Sources) -> Result<readmodel::Audited, ConfigurationError> 
         anonymous: noted("read-model-audit-anonymous", default.anonymous)?,
         engine: noted("read-model-audit-engine", default.engine)?,
     })
+}
+
+fn cluster_settings(sources: &Sources) -> Result<Option<ClusterSettings>, ConfigurationError> {
+    let node_id = sources.get("node-id", |text| number(text, 0, u32::MAX, "a number from 0 on"))?;
+    let port = sources.get("cluster-port", values::member_port)?;
+    let origin = |name| sources.find(name).map(|(origin, _)| origin);
+    Ok(ClusterSettings::new(cluster::Said {
+        members: sources.find("initial-members").map(|(origin, text)| (origin, text.to_owned())),
+        node_id: origin("node-id").zip(node_id),
+        host: sources.get("cluster-host", values::host)?,
+        port: origin("cluster-port").zip(port),
+        size: sources.variable_of(&cluster::SIZE),
+        replicas: sources.variable_of(&cluster::REPLICAS),
+        own_host: sources.variable_of(&cluster::OWN_HOST),
+        own_port: sources.variable_of(&cluster::OWN_PORT),
+    })?)
 }
 
 fn tls(sources: &Sources) -> Result<Option<gateway::TlsFiles>, ConfigurationError> {

@@ -5,6 +5,7 @@ mod ask;
 mod call;
 mod check;
 mod client;
+mod cluster;
 mod configuration;
 mod demo;
 mod doctor;
@@ -15,6 +16,7 @@ mod input;
 mod json_body;
 mod load;
 mod management;
+mod management_server;
 mod metrics;
 mod models;
 mod node;
@@ -23,8 +25,11 @@ mod output;
 mod problem;
 mod profiles;
 mod purge;
+mod readiness;
 mod settings;
+mod signals;
 mod variables;
+mod waiting;
 
 use std::io::{self, ErrorKind, Write};
 use std::num::NonZero;
@@ -102,6 +107,7 @@ fn run(Arguments { server, command }: Arguments) -> Outcome {
         Command::Doctor(arguments) => return doctor::run(&arguments),
         Command::Check(arguments) => return check::run(&arguments),
         Command::Health(arguments) => return health::run(&arguments),
+        Command::Cluster(command) => return cluster::run(&command),
         Command::Settings(settings) => return settings::run(settings),
         Command::Ask(ask) => return Ok(ask.ask(server)?),
         Command::Version { json } => return Ok(tell_version(json)?),
@@ -124,7 +130,12 @@ fn run(Arguments { server, command }: Arguments) -> Outcome {
         .enable_all()
         .build()?;
     match command {
-        Asynchronous::Start(start) => runtime.block_on(node::start(*start)),
+        Asynchronous::Start(start) => {
+            let outcome = runtime.block_on(node::start(*start));
+            // A node that was to stop before it had started may still wait for others there.
+            runtime.shutdown_background();
+            outcome
+        }
         Asynchronous::Load(load) => load::run(&runtime, load),
         Asynchronous::Call(call) => Ok(runtime.block_on(call.carry_out(server))?),
     }

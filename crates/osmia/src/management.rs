@@ -10,25 +10,34 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use broker::{Client, Clock, DiskState, DiskView, ExporterPosition, ExporterState, ExporterStatus, Exporters, Health};
+use broker::{
+    Client, Clock, ClusterView, DiskState, DiskView, ExporterPosition, ExporterState, ExporterStatus, Exporters, Health,
+};
 use gateway::{Connections, Guard, JobStreamView, JobStreams, ManagementConnection, Refusal};
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use readmodel::ReadModel;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-use crate::configuration::Configuration;
+use crate::cluster::members;
+use crate::cluster::status::{ClusterStatus, ReplicaStatus, leader_of};
+use crate::configuration::{ClusterSettings, Configuration};
 use crate::exporting;
 use crate::feature_level;
 use crate::json_body::JsonBody;
 use crate::metrics::Metrics;
 use crate::purge;
+use crate::readiness::Readiness;
 
 /// What the port reports about. Parts appear while the node starts.
 pub(crate) struct Managed {
     metrics: Metrics,
+    /// The cluster that the node belongs to; none for a node alone.
+    cluster: Option<ClusterSettings>,
+    /// Whether a leader is reached, without the time of elections.
+    readiness: Mutex<Readiness>,
     node: RwLock<Option<(Client, Arc<Clock>)>>,
     exporters: RwLock<Option<Exporters>>,
     job_streams: RwLock<Option<Arc<JobStreams>>>,
@@ -39,9 +48,11 @@ pub(crate) struct Managed {
 }
 
 impl Managed {
-    pub(crate) fn new(metrics: Metrics) -> Arc<Self> {
+    pub(crate) fn new(metrics: Metrics, cluster: Option<ClusterSettings>) -> Arc<Self> {
         Arc::new(Managed {
             metrics,
+            cluster,
+            readiness: Mutex::default(),
             node: RwLock::default(),
             exporters: RwLock::default(),
             job_streams: RwLock::default(),
@@ -67,14 +78,20 @@ impl Managed {
         self.stopping.store(true, Ordering::Release);
     }
 
-    /// Whether clients were ever served.
+    /// Whether the start is over. A node of a cluster may wait for others as long as they are away, and to start it again would
+    /// not help.
     fn has_started(&self) -> bool {
+        self.cluster.is_some() || self.is_open()
+    }
+
+    /// Whether clients were ever served.
+    fn is_open(&self) -> bool {
         self.job_streams.read().is_some()
     }
 
     /// Whether clients are served.
     fn is_serving(&self) -> bool {
-        self.has_started() && !self.stopping.load(Ordering::Acquire)
+        self.is_open() && !self.stopping.load(Ordering::Acquire)
     }
 
     /// The handle to the node, once it is there.
@@ -96,18 +113,41 @@ impl Managed {
         self.node.read().as_ref().is_some_and(|(_, clock)| clock.is_controllable())
     }
 
+    /// Looks how the node is. It is ready as long as it was so at some look of the last seconds, so somebody must look.
+    pub(crate) fn observe(&self) {
+        let view = self.client().map(|client| client.cluster());
+        self.reaches_leader(view.as_ref());
+    }
+
     fn condition(&self) -> Condition {
         let read_model = self.read_model();
         let read_model_trouble = read_model.as_ref().and_then(|model| model.trouble());
-        Condition { is_serving: self.is_serving(), partitions: self.partitions(), read_model_trouble }
+        let client = self.client();
+        let view = client.as_ref().map(Client::cluster);
+        let reaches_leader = self.reaches_leader(view.as_ref());
+        let partitions = client.zip(view).map(|(client, view)| self.partitions(&client, &view)).unwrap_or_default();
+        Condition { is_serving: self.is_serving(), reaches_leader, partitions, read_model_trouble }
     }
 
-    fn partitions(&self) -> Vec<Partition> {
-        let Some((client, _)) = self.node.read().clone() else { return Vec::new() };
-        let nodes = client.cluster().nodes;
-        let own = nodes.into_iter().filter(|node| node.node_id == client.node());
-        let views = own.flat_map(|node| node.partitions);
-        views.map(|view| Partition { id: view.id.0, health: view.health, remark: client.remark(view.id.0) }).collect()
+    /// Whether some partition has a leader, as far as this node knows.
+    fn reaches_leader(&self, view: Option<&ClusterView>) -> bool {
+        // What leads nothing here is led nowhere, and has a reason that its health says.
+        if self.cluster.is_none() {
+            return true;
+        }
+        let is_led = |view: &ClusterView| (1..=view.partitions_count).any(|one| leader_of(view, one).is_some());
+        self.readiness.lock().observe(view.is_some_and(is_led), std::time::Instant::now())
+    }
+
+    fn partitions(&self, client: &Client, view: &ClusterView) -> Vec<Partition> {
+        let own = view.nodes.iter().filter(|node| node.node_id == client.node());
+        let partition = |one: &broker::PartitionView| Partition {
+            id: one.id.0,
+            health: one.health,
+            remark: client.remark(one.id.0),
+            replica: self.cluster.as_ref().map(|_| ReplicaStatus::new(one, leader_of(view, one.id.0))),
+        };
+        own.flat_map(|node| &node.partitions).map(partition).collect()
     }
 }
 
@@ -117,11 +157,15 @@ struct Partition {
     health: Health,
     /// What an operator must know about it.
     remark: Option<String>,
+    /// What it does in a cluster.
+    replica: Option<ReplicaStatus>,
 }
 
 /// What the verdicts are based on.
 struct Condition {
     is_serving: bool,
+    /// Whether some partition has a leader, here or on another node.
+    reaches_leader: bool,
     /// None while the node starts.
     partitions: Vec<Partition>,
     /// What is in the way of what searches see, until an operator changes something.
@@ -135,7 +179,7 @@ impl Condition {
     fn is_ready(&self) -> bool {
         let is_left_out = |partition: &Partition| partition.health == Health::LeftOut;
         let is_all_left_out = !self.partitions.is_empty() && self.partitions.iter().all(is_left_out);
-        self.is_serving && self.is_alive() && !is_all_left_out
+        self.is_serving && self.reaches_leader && self.is_alive() && !is_all_left_out
     }
 
     /// Whether no partition is lost. A node that is still starting is alive, and so is one that another start would not
@@ -233,6 +277,8 @@ fn router(managed: Arc<Managed>, guard: Guard) -> Router {
         .route("/actuator/cluster/purge", axum::routing::post(purge::purge))
         .route("/actuator/exporting/{operation}", axum::routing::post(exporting::change))
         .route("/cluster/feature-level", get(feature_level::show).post(feature_level::raise))
+        .route("/cluster", get(cluster))
+        .route("/cluster/members/{node}/replace", axum::routing::post(replace))
         .route("/actuator/jobstreams", get(job_streams))
         .route("/actuator/jobstreams/{side}", get(job_streams_of))
         .fallback(unknown)
@@ -268,9 +314,14 @@ fn partition(partition: &Partition) -> Value {
         Health::Dead => Some("It has stopped, because its state cannot be trusted; the log of the node says why."),
         Health::LeftOut => Some("The node started without it; the log of the node says why."),
     };
-    match partition.remark.as_deref().or(usual) {
-        Some(message) => json!({ "status": status(is_up), "details": { "message": message } }),
-        None => json!({ "status": status(is_up) }),
+    let message = partition.remark.as_deref().or(usual);
+    let mut details = json!(partition.replica);
+    if let Some(message) = message {
+        details["message"] = json!(message);
+    }
+    match details {
+        Value::Null => json!({ "status": status(is_up) }),
+        details => json!({ "status": status(is_up), "details": details }),
     }
 }
 
@@ -449,6 +500,26 @@ fn time(clock: &Clock) -> Response {
     Json(Instant { epoch_milli, instant }).into_response()
 }
 
+/// The cluster as this node sees it.
+async fn cluster(State(managed): Shared) -> Response {
+    let Some(client) = managed.client() else { return starting() };
+    Json(ClusterStatus::new(&client.cluster(), client.node(), managed.cluster.as_ref())).into_response()
+}
+
+/// Answers when the node has its place, which it fills by itself then.
+async fn replace(State(managed): Shared, Path(node): Path<String>) -> Response {
+    let Ok(node) = node.parse() else {
+        return error(StatusCode::BAD_REQUEST, "What is replaced is a node, by its number in the list of members.");
+    };
+    let Some(client) = managed.client() else { return starting() };
+    let replaced = tokio::task::spawn_blocking(move || members::replace(&client, managed.cluster.as_ref(), node));
+    match replaced.await {
+        Ok(Ok(message)) => Json(json!({ "message": message })).into_response(),
+        Ok(Err(refusal)) => error(StatusCode::CONFLICT, &refusal),
+        Err(_) => error(StatusCode::SERVICE_UNAVAILABLE, "The node stops."),
+    }
+}
+
 async fn job_streams(State(managed): Shared) -> Response {
     let views = views(&managed);
     Json(json!({ "remote": remote(&views), "client": client(&views) })).into_response()
@@ -555,9 +626,9 @@ mod tests {
     use super::*;
 
     fn condition(is_serving: bool, partitions: &[Health]) -> Condition {
-        let partition = |(id, health): (u16, &Health)| Partition { id, health: *health, remark: None };
+        let partition = |(id, health): (u16, &Health)| Partition { id, health: *health, remark: None, replica: None };
         let partitions = (1..).zip(partitions).map(partition).collect();
-        Condition { is_serving, partitions, read_model_trouble: None }
+        Condition { is_serving, reaches_leader: true, partitions, read_model_trouble: None }
     }
 
     #[test]
@@ -597,6 +668,32 @@ mod tests {
         condition.partitions[0].remark = Some("It was command 5.".to_owned());
         let components = condition.components(None, &[]);
         assert_eq!(components["partitions"]["details"]["partition1"]["details"]["message"], "It was command 5.");
+    }
+
+    #[test]
+    fn a_node_that_reaches_no_leader_is_alive_and_not_ready() {
+        let mut condition = condition(true, &[Health::Healthy]);
+        condition.reaches_leader = false;
+        assert_eq!([condition.is_ready(), condition.is_alive(), condition.is_healthy()], [false, true, false]);
+    }
+
+    #[test]
+    fn what_a_replica_does_is_in_the_health_of_its_partition() {
+        let mut condition = condition(true, &[Health::Healthy, Health::Unhealthy]);
+        let view = |id| broker::PartitionView {
+            id: protocol::PartitionId(id),
+            role: broker::Role::Follower,
+            health: Health::Healthy,
+        };
+        condition.partitions[0].replica =
+            Some(ReplicaStatus { term: Some(7), ..ReplicaStatus::new(&view(1), Some(2)) });
+        condition.partitions[1].replica = Some(ReplicaStatus::new(&view(2), None));
+        let components = condition.components(None, &[]);
+        let partitions = &components["partitions"]["details"];
+        let details = json!({ "partitionId": 1, "role": "follower", "health": "healthy", "leader": 2, "term": 7 });
+        assert_eq!(partitions["partition1"], json!({ "status": "UP", "details": details }));
+        assert_eq!(partitions["partition2"]["details"]["role"], "follower");
+        assert!(partitions["partition2"]["details"]["message"].is_string());
     }
 
     #[test]

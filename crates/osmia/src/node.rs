@@ -13,7 +13,6 @@ use gateway::{Connections, Gateway, GatewayOptions};
 use protocol::PartitionId;
 use readmodel::{Looked, ReadModel};
 use serde_json::json;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Start;
 use crate::configuration::{ClusterSettings, Configuration, Environment, LogFormat, ReadModelKind, Sources};
@@ -22,10 +21,14 @@ use crate::management::{self, Managed};
 use crate::metrics::{Metrics, UPKEEP_INTERVAL};
 use crate::outcome::Outcome;
 use crate::output::Output;
+use crate::signals::Signals;
+use crate::waiting::Waiting;
 
 /// How long a node may take until all its partitions take commands.
 const START_TIMEOUT: Duration = Duration::from_secs(300);
 const READY_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// How often to look whether a node of a cluster reaches a leader.
+const READINESS_INTERVAL: Duration = Duration::from_millis(250);
 /// How often to check whether the node has failed.
 const FAILURE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -96,12 +99,15 @@ async fn run(configuration: &Configuration, begin: Instant) -> Outcome {
     let open_files_max = raise_open_files_limit();
     let mut signals = Signals::new()?;
     let metrics = Metrics::install()?;
-    let managed = Managed::new(metrics.clone());
+    let managed = Managed::new(metrics.clone(), configuration.cluster.clone());
     let connections = connections(configuration, open_files_max);
     let (management_address, _server) = management::serve(managed.clone(), connections.clone(), configuration)
         .await
         .map_err(|error| bind_error("management", &configuration.host, configuration.management_port, &error))?;
     tokio::spawn(upkeep(metrics));
+    if configuration.cluster.is_some() {
+        tokio::spawn(observe(managed.clone()));
+    }
 
     let mut options = node_options(configuration)?;
     let read_model = read_model(configuration, &options)?;
@@ -109,7 +115,15 @@ async fn run(configuration: &Configuration, begin: Instant) -> Outcome {
     if let Some(model) = &read_model {
         options.exporters.push(model.consumer(configuration.read_model_retention, configuration.read_model_audited)?);
     }
-    let node = tokio::task::spawn_blocking(move || Node::start(options)).await??;
+    let starting = tokio::task::spawn_blocking(move || Node::start(options));
+    let node = tokio::select! {
+        node = starting => node??,
+        // It may wait for other nodes for hours, and nothing that was acknowledged is only in its memory.
+        () = signals.next(), if configuration.cluster.is_some() => {
+            tracing::info!("Osmia stops before it has started: it has taken nothing");
+            return Ok(());
+        }
+    };
     managed.node_started(node.client(), node.clock(), node.exporters());
     let ports = Ports { management_address, connections, read_model, looked };
     let outcome = serve(configuration, &managed, &node, &mut signals, begin, ports).await;
@@ -182,20 +196,72 @@ async fn serve(
     begin: Instant,
     Ports { management_address, connections, read_model, looked }: Ports,
 ) -> Outcome {
-    let ready = tokio::select! {
-        ready = wait_until_ready(node) => ready,
-        () = signals.next() => return Ok(()),
-    };
-    if !ready {
-        return Err(not_ready(node).into());
-    }
-    if looked == (Looked::Usable { is_cluster_known: false }) {
-        // It is known since.
-        look_at(read_model.as_ref()).await?;
+    // A node of a cluster serves before it can do much: what needs a leader is refused with a sentence until there is one.
+    if configuration.cluster.is_none() {
+        let ready = tokio::select! {
+            ready = wait_until_ready(node) => ready,
+            () = signals.next() => return Ok(()),
+        };
+        if !ready {
+            return Err(not_ready(node).into());
+        }
+        if looked == (Looked::Usable { is_cluster_known: false }) {
+            // It is known since.
+            look_at(read_model.as_ref()).await?;
+        }
     }
     let searched = read_model.clone();
+    let options = gateway_options(configuration, connections, read_model)?;
+    let mut gateway = Gateway::start(node.client(), node.clock(), options).await?;
+    let (host, port) = advertised_address(configuration, gateway.grpc_address().port());
+    node.set_advertised_address(&host, port);
+    managed.serving(gateway.job_streams(), searched);
+    let ready = Ready {
+        configuration,
+        grpc: gateway.grpc_address(),
+        rest: gateway.http_address(),
+        management: management_address,
+        begin,
+    };
+    let mut demo = None;
+    let end = tokio::select! {
+        () = signals.next() => End::Asked,
+        () = failed(node) => End::Failed,
+        // A node without a port would look healthy and serve nobody.
+        () = gateway.ended() => End::WithoutPort,
+        error = attend(node, &ready, &mut demo) => return Err(error),
+    };
+    if end == End::Asked {
+        drain(configuration.shutdown_drain, managed, node, &gateway, signals).await;
+    }
+    managed.stopping();
+    // Its clients would complain that nobody answers them any more.
+    drop(demo);
+    tracing::info!("Osmia stops: it answers what it has taken, and writes the last checkpoints");
+    gateway.stop().await;
+    match end {
+        End::WithoutPort => {
+            Err("The server for clients ended by itself. The log lines before this one say why.".into())
+        }
+        End::Asked | End::Failed => Ok(()),
+    }
+}
+
+/// Why a node serves no longer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Asked,
+    Failed,
+    WithoutPort,
+}
+
+fn gateway_options(
+    configuration: &Configuration,
+    connections: Connections,
+    read_model: Option<Arc<ReadModel>>,
+) -> Result<GatewayOptions, Box<dyn std::error::Error + Send + Sync>> {
     let [grpc_address, http_address] = client_addresses(configuration)?;
-    let options = GatewayOptions {
+    Ok(GatewayOptions {
         allowed_hosts: configuration.allowed_hosts.clone(),
         tls: configuration.tls.clone(),
         request_timeout: configuration.request_timeout,
@@ -205,49 +271,55 @@ async fn serve(
         connections,
         read_model,
         ..GatewayOptions::new(grpc_address, http_address)
-    };
-    let mut gateway = Gateway::start(node.client(), node.clock(), options).await?;
-    let address = gateway.grpc_address();
-    let (host, port) = advertised_address(configuration, address.port());
-    node.set_advertised_address(&host, port);
-    managed.serving(gateway.job_streams(), searched);
-    let output = Output::new(configuration.log_format == LogFormat::Json);
-    let ready = Ready {
-        configuration,
-        gateway: &gateway,
-        management: management_address,
-        partitions: node.client().partition_count(),
-        milliseconds: u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX),
-    };
-    tell_ready(&output, &ready);
-    let demo = match configuration.demo {
-        true => Some(demo::start(&format!("http://{address}"), &output).await?),
-        false => None,
-    };
-    let ended = tokio::select! {
-        () = signals.next() => false,
-        () = failed(node) => false,
-        // A node without a port would look healthy and serve nobody.
-        () = gateway.ended() => true,
-    };
-    managed.stopping();
-    // Its clients would complain that nobody answers them any more.
-    drop(demo);
-    tracing::info!("Osmia stops: it answers what it has taken, and writes the last checkpoints");
-    gateway.stop().await;
-    if ended {
-        Err("The server for clients ended by itself. The log lines before this one say why.".into())
-    } else {
-        Ok(())
+    })
+}
+
+/// Says when the node is ready, and keeps the demo running from then on. Ends only by what goes wrong with that.
+async fn attend(
+    node: &Node,
+    ready: &Ready<'_>,
+    demo: &mut Option<tokio::task::JoinSet<()>>,
+) -> Box<dyn std::error::Error + Send + Sync> {
+    if let Some(cluster) = &ready.configuration.cluster {
+        wait_for_others(node, Waiting::new(cluster.clone())).await;
     }
+    let output = Output::new(ready.configuration.log_format == LogFormat::Json);
+    tell_ready(&output, ready, node.client().partition_count());
+    if ready.configuration.demo {
+        match demo::start(&format!("http://{}", ready.grpc), &output).await {
+            Ok(clients) => *demo = Some(clients),
+            Err(error) => return error,
+        }
+    }
+    std::future::pending().await
+}
+
+/// Lets balancers turn to other nodes, and those take over, while clients are still served here.
+async fn drain(time: Duration, managed: &Managed, node: &Node, gateway: &Gateway, signals: &mut Signals) {
+    managed.stopping();
+    if !time.is_zero() {
+        gateway.announce_stop().await;
+        tracing::info!(
+            milliseconds = time.as_millis(),
+            "Osmia is no longer ready and will stop: it serves a moment longer, so that clients turn to other nodes"
+        );
+        tokio::select! {
+            () = tokio::time::sleep(time) => {}
+            // Who asks twice is in a hurry.
+            () = signals.next() => {}
+            () = failed(node) => {}
+        }
+    }
+    tokio::task::block_in_place(|| node.hand_over_leaders());
 }
 
 /// In the shape of the log. A node whose output cannot be written, on a full disk for example, works nevertheless.
-fn tell_ready(output: &Output, ready: &Ready<'_>) {
-    let Ready { configuration, gateway, management, partitions, milliseconds } = ready;
+fn tell_ready(output: &Output, ready: &Ready<'_>, partitions: u16) {
+    let Ready { configuration, grpc, rest, management, begin } = ready;
     let scheme = if configuration.tls.is_some() { "https" } else { "http" };
-    let (grpc, rest) = (gateway.grpc_address(), format!("{scheme}://{}", gateway.http_address()));
+    let rest = format!("{scheme}://{rest}");
     let data = configuration.data.display();
+    let milliseconds = u64::try_from(begin.elapsed().as_millis()).unwrap_or(u64::MAX);
     let text = format!(
         "Osmia is ready: gRPC {grpc}, REST {rest}, management http://{management}, {partitions} partition(s), data in {data}, \
          started in {milliseconds} ms"
@@ -264,10 +336,11 @@ fn tell_ready(output: &Output, ready: &Ready<'_>) {
 /// What a node says about itself when clients are served.
 struct Ready<'a> {
     configuration: &'a Configuration,
-    gateway: &'a Gateway,
+    grpc: SocketAddr,
+    rest: SocketAddr,
     management: SocketAddr,
-    partitions: u16,
-    milliseconds: u64,
+    /// When its start began.
+    begin: Instant,
 }
 
 /// Waits until all partitions take commands; false when they do not.
@@ -280,6 +353,17 @@ async fn wait_until_ready(node: &Node) -> bool {
         tokio::time::sleep(READY_POLL_INTERVAL).await;
     }
     false
+}
+
+/// Waits until a node of a cluster is ready, which may take as long as others are away, and says what it waits for.
+async fn wait_for_others(node: &Node, mut waiting: Waiting) {
+    let begin = Instant::now();
+    while !node.is_ready() {
+        if let Some(sentence) = waiting.sentence(&node.client().cluster(), begin.elapsed()) {
+            tracing::warn!("{sentence}");
+        }
+        tokio::time::sleep(READINESS_INTERVAL).await;
+    }
 }
 
 fn not_ready(node: &Node) -> String {
@@ -496,36 +580,21 @@ fn connections(configuration: &Configuration, open_files_max: u64) -> Connection
     Connections::new(limit)
 }
 
+/// Looks at the node without being asked, so that short trouble is not taken for a long one.
+async fn observe(managed: Arc<Managed>) {
+    let mut interval = tokio::time::interval(READINESS_INTERVAL);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        managed.observe();
+    }
+}
+
 async fn upkeep(metrics: Metrics) {
     let mut interval = tokio::time::interval(UPKEEP_INTERVAL);
     loop {
         interval.tick().await;
         metrics.upkeep();
-    }
-}
-
-/// The signals that stop a node, all in the same orderly way: also the end of the terminal in which it was started.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn new() -> std::io::Result<Self> {
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-            hangup: signal(SignalKind::hangup())?,
-        })
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-            _ = self.hangup.recv() => {}
-        }
     }
 }
 

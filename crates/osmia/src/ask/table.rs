@@ -4,7 +4,7 @@
 const WIDTH_MAX: usize = 60;
 
 /// Lines with columns of the same width. The first row is that of the headings.
-pub(super) fn lines(rows: &[Vec<String>]) -> Vec<String> {
+pub(crate) fn lines(rows: &[Vec<String>]) -> Vec<String> {
     let cells: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(|cell| shortened(cell)).collect()).collect();
     let mut widths: Vec<usize> = Vec::new();
     for row in &cells {

@@ -4,20 +4,19 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
 
-use super::sources::Sources;
-use super::{ConfigurationError, values};
+use super::values;
 
 /// Each node holds a replica of each partition, and each leader sends to all of them.
 const MEMBERS_MAX: usize = 9;
 /// Where nodes listen for each other unless something else is said.
-pub(crate) const DEFAULT_PORT: u16 = 26_502;
+pub(super) const DEFAULT_PORT: u16 = 26_502;
 
 /// Variables of Camunda that say what the list of members says already, so they must agree with it.
-const SIZE: [&str; 2] = ["CAMUNDA_CLUSTER_SIZE", "ZEEBE_BROKER_CLUSTER_CLUSTERSIZE"];
-const REPLICAS: [&str; 2] = ["CAMUNDA_CLUSTER_REPLICATIONFACTOR", "ZEEBE_BROKER_CLUSTER_REPLICATIONFACTOR"];
-const OWN_HOST: [&str; 2] =
+pub(super) const SIZE: [&str; 2] = ["CAMUNDA_CLUSTER_SIZE", "ZEEBE_BROKER_CLUSTER_CLUSTERSIZE"];
+pub(super) const REPLICAS: [&str; 2] = ["CAMUNDA_CLUSTER_REPLICATIONFACTOR", "ZEEBE_BROKER_CLUSTER_REPLICATIONFACTOR"];
+pub(super) const OWN_HOST: [&str; 2] =
     ["CAMUNDA_CLUSTER_NETWORK_INTERNALAPI_ADVERTISEDHOST", "ZEEBE_BROKER_NETWORK_INTERNALAPI_ADVERTISEDHOST"];
-const OWN_PORT: [&str; 2] =
+pub(super) const OWN_PORT: [&str; 2] =
     ["CAMUNDA_CLUSTER_NETWORK_INTERNALAPI_ADVERTISEDPORT", "ZEEBE_BROKER_NETWORK_INTERNALAPI_ADVERTISEDPORT"];
 
 /// All variables that are only held against the list.
@@ -119,47 +118,54 @@ pub(crate) enum ClusterError {
     SharedReadModel,
 }
 
+/// A value, and where it was found.
+pub(super) type Found<T = String> = Option<(String, T)>;
+
+/// What all sources say about the cluster.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    pub members: Found,
+    pub node_id: Found<u32>,
+    pub host: Option<String>,
+    pub port: Found<u16>,
+    /// Of [`SIZE`], and so on.
+    pub size: Found,
+    pub replicas: Found,
+    pub own_host: Found,
+    pub own_port: Found,
+}
+
 impl ClusterSettings {
-    /// Reads what all sources say; none for a node alone.
-    pub(super) fn read(sources: &Sources) -> Result<Option<ClusterSettings>, ConfigurationError> {
-        let node_id = sources.get("node-id", |text| values::number(text, 0, u32::MAX, "a number from 0 on"))?;
-        let port = sources.get("cluster-port", values::member_port)?;
-        let host = sources.get("cluster-host", values::host)?;
-        let Some((origin, text)) = sources.find("initial-members") else {
-            check_alone(sources, node_id)?;
-            return Ok(None);
-        };
-        let members = members(&origin, text)?;
+    /// What that comes to; none for a node alone.
+    pub(super) fn new(said: Said) -> Result<Option<ClusterSettings>, ClusterError> {
+        let Some((origin, text)) = &said.members else { return said.check_alone().map(|()| None) };
+        let members = members(origin, text)?;
         let (count, last) = (members.len(), members.len() - 1);
-        if let Some((origin, value)) = sources.variable_of(&SIZE)
-            && value != count.to_string()
-        {
-            return Err(ClusterError::Size { origin, value, count }.into());
+        let other_count = |said: Found| said.filter(|(_, value)| *value != count.to_string());
+        if let Some((origin, value)) = other_count(said.size) {
+            return Err(ClusterError::Size { origin, value, count });
         }
-        if let Some((origin, value)) = sources.variable_of(&REPLICAS)
-            && value != count.to_string()
-        {
-            return Err(ClusterError::Replicas { origin, value, count }.into());
+        if let Some((origin, value)) = other_count(said.replicas) {
+            return Err(ClusterError::Replicas { origin, value, count });
         }
-        let Some(node_id) = node_id else { return Err(ClusterError::NoNodeId { origin, last }.into()) };
-        let origin_of = |name| sources.find(name).map_or_else(String::new, |(origin, _)| origin);
-        let Some(own) = members.get(&node_id).cloned() else {
-            return Err(ClusterError::NotMember { origin: origin_of("node-id"), node_id, last }.into());
+        let Some((node_id_origin, node_id)) = said.node_id else {
+            return Err(ClusterError::NoNodeId { origin: origin.clone(), last });
         };
-        if let Some(port) = port.filter(|port| *port != own.port) {
-            return Err(ClusterError::OtherPort { origin: origin_of("cluster-port"), port, own }.into());
+        let Some(own) = members.get(&node_id).cloned() else {
+            return Err(ClusterError::NotMember { origin: node_id_origin, node_id, last });
+        };
+        if let Some((origin, port)) = said.port.filter(|(_, port)| *port != own.port) {
+            return Err(ClusterError::OtherPort { origin, port, own });
         }
-        for (names, expected) in [(&OWN_HOST, own.host.clone()), (&OWN_PORT, own.port.to_string())] {
-            if let Some((origin, value)) = sources.variable_of(names)
-                && !value.eq_ignore_ascii_case(&expected)
-            {
-                return Err(ClusterError::Advertised { origin, value, own }.into());
+        for (said, expected) in [(said.own_host, own.host.clone()), (said.own_port, own.port.to_string())] {
+            if let Some((origin, value)) = said.filter(|(_, value)| !value.eq_ignore_ascii_case(&expected)) {
+                return Err(ClusterError::Advertised { origin, value, own });
             }
         }
-        let host = host.unwrap_or_else(|| "127.0.0.1".to_owned());
+        let host = said.host.unwrap_or_else(|| "127.0.0.1".to_owned());
         let other = members.iter().find(|(number, member)| **number != node_id && !is_loopback(&member.host));
         if let Some((_, other)) = other.filter(|_| is_loopback(&host)) {
-            return Err(ClusterError::Unreachable { other: other.clone(), host }.into());
+            return Err(ClusterError::Unreachable { other: other.clone(), host });
         }
         // One node needs no others to agree with it.
         Ok((count > 1).then_some(ClusterSettings { node_id, host, members }))
@@ -184,14 +190,15 @@ impl ClusterSettings {
     }
 }
 
-/// Nothing may ask for a cluster whose nodes are unknown.
-fn check_alone(sources: &Sources, node_id: Option<u32>) -> Result<(), ClusterError> {
-    if let (Some(1..), Some((origin, value))) = (node_id, sources.find("node-id")) {
-        return Err(ClusterError::NoMembers { origin, value: value.to_owned() });
-    }
-    match sources.variable_of(&SIZE).or_else(|| sources.variable_of(&REPLICAS)) {
-        Some((origin, value)) if value != "1" => Err(ClusterError::NoMembers { origin, value }),
-        _ => Ok(()),
+impl Said {
+    /// Nothing may ask for a cluster whose nodes are unknown.
+    fn check_alone(self) -> Result<(), ClusterError> {
+        let node_id = self.node_id.map(|(origin, number)| (origin, number.to_string())).filter(|(_, id)| id != "0");
+        let count = self.size.or(self.replicas).filter(|(_, count)| count != "1");
+        match node_id.or(count) {
+            Some((origin, value)) => Err(ClusterError::NoMembers { origin, value }),
+            None => Ok(()),
+        }
     }
 }
 
@@ -261,7 +268,7 @@ fn is_loopback(host: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Configuration, Environment};
+    use super::super::{Configuration, Environment, Sources};
     use super::*;
 
     const LIST: &str = "0=10.0.0.1:26502,1=10.0.0.2:26502,2=10.0.0.3:26502";
