@@ -67,6 +67,10 @@ pub(crate) struct Start {
     /// Configuration file (YAML).
     #[arg(long, env = "OSMIA_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
+    /// Run so many nodes of one cluster on this machine, 1 to 9, for trying out. Each is a process of its own with its data below
+    /// the directory, and its ports 10 above those of the one before it.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=9))]
+    pub nodes: Option<u32>,
     /// Directory of all data [default: ./osmia-data]
     #[arg(long, value_name = "DIR")]
     data: Option<String>,
@@ -196,6 +200,9 @@ pub(crate) struct Start {
 }
 
 impl Start {
+    /// The settings whose flags have no value.
+    pub(crate) const SWITCHES: [&str; 2] = ["clock-control", "demo"];
+
     /// The flags that were given, by the name of their setting.
     pub(crate) fn settings(self) -> BTreeMap<&'static str, String> {
         let switch = |on: bool| on.then(|| "true".to_owned());
@@ -298,6 +305,20 @@ mod tests {
             "osmia load timers 1000 --due-in 10s",
         ] {
             assert!(parse(right).is_ok(), "{right}");
+        }
+    }
+
+    #[test]
+    fn the_switches_are_the_flags_without_a_value() {
+        let start = Start::augment_args(clap::Command::new("start"));
+        let switches: Vec<_> = start
+            .get_arguments()
+            .filter(|flag| !flag.get_action().takes_values())
+            .filter_map(|flag| flag.get_long())
+            .collect();
+        assert_eq!(switches, Start::SWITCHES);
+        for (nodes, is_possible) in [("0", false), ("1", true), ("9", true), ("10", false)] {
+            assert_eq!(parse(&format!("osmia start --nodes {nodes}")).is_ok(), is_possible, "{nodes}");
         }
     }
 

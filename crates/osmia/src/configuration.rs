@@ -318,6 +318,29 @@ fn management_port(sources: &Sources) -> Result<u16, ConfigurationError> {
     Ok(sources.get("management-port", port)?.unwrap_or(9_600))
 }
 
+/// Where a node has its data and listens, without the rest of its configuration.
+#[derive(Debug)]
+pub(crate) struct Places {
+    pub data: PathBuf,
+    pub grpc_port: u16,
+    pub http_port: u16,
+    pub management_port: u16,
+    /// 0 for a free one, which only a node can take whose others are made with it.
+    pub cluster_port: u16,
+}
+
+impl Places {
+    pub(crate) fn read(sources: &Sources) -> Result<Places, ConfigurationError> {
+        Ok(Places {
+            data: sources.get("data", directory)?.unwrap_or_else(|| PathBuf::from("./osmia-data")),
+            grpc_port: sources.get("grpc-port", port)?.unwrap_or(26_500),
+            http_port: sources.get("http-port", port)?.unwrap_or(8_080),
+            management_port: management_port(sources)?,
+            cluster_port: sources.get("cluster-port", port)?.unwrap_or(cluster::DEFAULT_PORT),
+        })
+    }
+}
+
 impl Configuration {
     /// Reads all sources.
     pub(crate) fn read(sources: &Sources) -> Result<Configuration, ConfigurationError> {

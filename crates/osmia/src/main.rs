@@ -20,6 +20,7 @@ mod management_server;
 mod metrics;
 mod models;
 mod node;
+mod nodes;
 mod outcome;
 mod output;
 mod problem;

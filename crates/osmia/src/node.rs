@@ -19,6 +19,7 @@ use crate::configuration::{ClusterSettings, Configuration, Environment, LogForma
 use crate::demo;
 use crate::management::{self, Managed};
 use crate::metrics::{Metrics, UPKEEP_INTERVAL};
+use crate::nodes;
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::signals::Signals;
@@ -36,6 +37,9 @@ const FAILURE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 pub(crate) async fn start(start: Start) -> Outcome {
     let begin = Instant::now();
     let file = start.config.clone();
+    if let Some(count @ 2..) = start.nodes {
+        return nodes::run(count, start.settings(), file.as_deref(), &Start::SWITCHES, check).await;
+    }
     let flags = start.settings();
     let configuration = match configuration(flags.clone(), file.as_deref()) {
         Ok(configuration) => configuration,

@@ -1,0 +1,338 @@
+//! Several nodes: what an operator starts, sees, kills and replaces.
+
+mod support;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use support::*;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
+
+fn json(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+}
+
+/// Waits until something holds.
+fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < LIMIT, "{what}: that has not come about");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+fn signal(process: u32, signal: &str) {
+    assert!(Command::new("kill").args([signal, &process.to_string()]).status().expect("kill exists").success());
+}
+
+/// A command for operators, asked of the node with this management port.
+fn operate(management: &str, words: &[&str]) -> Output {
+    program().args(words).args(["--management-address", management]).output().expect("the binary starts")
+}
+
+fn said(output: &[u8]) -> String {
+    String::from_utf8(output.to_vec()).expect("text")
+}
+
+/// Lines of a process as they come.
+fn lines(source: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(source).lines().map_while(Result::ok) {
+            // Nobody may wait for more, and the pipe must not fill up.
+            let _ = sender.send(line);
+        }
+    });
+    lines
+}
+
+/// The first line that has this in it.
+fn line_with(lines: &Receiver<String>, part: &str) -> String {
+    let begin = Instant::now();
+    let mut seen = Vec::new();
+    while let Ok(line) = lines.recv_timeout(LIMIT.saturating_sub(begin.elapsed())) {
+        if line.contains(part) {
+            return line;
+        }
+        seen.push(line);
+    }
+    panic!("no line has '{part}':\n{}", seen.join("\n"));
+}
+
+/// The processes that this one has begun, with their command lines.
+fn children(process: u32) -> Vec<(u32, String)> {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("it runs").flatten();
+    let children = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let children: Vec<u32> =
+        children.collect::<String>().split_whitespace().filter_map(|child| child.parse().ok()).collect();
+    let command_line = |child: &u32| std::fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
+    children.iter().map(|child| (*child, command_line(child))).collect()
+}
+
+/// Kills what still runs when a test fails.
+struct Guarded(Child);
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // It may have ended already. Its nodes end with it.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn nodes_on_one_machine_are_started_told_apart_and_stopped() {
+    let data = tempfile::tempdir().unwrap();
+    let mut command = command(data.path(), &["--nodes", "3", "--cluster-port", "0", "--log", "info"]);
+    let mut parent = Guarded(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let output = lines(parent.0.stdout.take().unwrap());
+    let log = lines(parent.0.stderr.take().unwrap());
+    let mut ready = BTreeSet::new();
+    while ready.len() < 3 {
+        let line = line_with(&output, "Osmia is ready");
+        ready.insert(line.split_once(" | ").expect("it says whose it is").0.to_owned());
+    }
+    assert_eq!(ready.iter().map(String::as_str).collect::<Vec<_>>(), ["node 0", "node 1", "node 2"]);
+    assert!(line_with(&log, "node 2 | ").contains("Osmia starts"));
+
+    let nodes = children(parent.0.id());
+    let (second, _) = nodes.iter().find(|(_, line)| line.contains("--node-id=1")).expect("it runs");
+    signal(*second, "-KILL");
+    let ended = line_with(&output, "node 1 was ended by signal 9 and is not started again; 2 node(s) go on");
+    assert!(ended.contains("--node-id=1") && ended.contains("node-1"), "{ended}");
+    assert_eq!(children(parent.0.id()).len(), 2);
+
+    signal(parent.0.id(), "-TERM");
+    assert_eq!(line_with(&output, " has stopped"), "node 2 has stopped");
+    assert_eq!(line_with(&output, " has stopped"), "node 0 has stopped");
+    assert_eq!(parent.0.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn nodes_do_not_outlive_the_process_that_started_them() {
+    let data = tempfile::tempdir().unwrap();
+    let mut command = command(data.path(), &["--nodes", "2", "--cluster-port", "0"]);
+    let mut parent = Guarded(command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap());
+    let output = lines(parent.0.stdout.take().unwrap());
+    line_with(&output, "Osmia is ready");
+    let nodes = children(parent.0.id());
+    assert_eq!(nodes.len(), 2);
+    parent.0.kill().unwrap();
+    parent.0.wait().unwrap();
+    for (node, _) in nodes {
+        let state = || std::fs::read_to_string(format!("/proc/{node}/stat")).unwrap_or_default();
+        // Nobody may have asked yet how it ended.
+        eventually("the node ends", || !state().contains("(osmia)") || state().contains(") Z "));
+    }
+}
+
+#[test]
+fn mistakes_with_nodes_on_one_machine_are_told_once() {
+    let data = tempfile::tempdir().unwrap();
+    let said = start_fails(data.path(), &["--nodes", "3", "--cluster-port", "65530"]);
+    assert_eq!(said.matches("there is no such port").count(), 1, "{said}");
+    let said = start_fails(data.path(), &["--nodes", "3", "--node-id", "1"]);
+    assert!(said.contains("--node-id cannot be given too"), "{said}");
+    assert!(std::fs::read_dir(data.path()).unwrap().next().is_none(), "nothing was made");
+}
+
+#[test]
+fn a_node_alone_is_a_cluster_of_one() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--partitions", "2"]);
+    let shown = operate(&server.management, &["cluster", "status"]);
+    let text = said(&shown.stdout);
+    assert!(shown.status.success() && text.contains("1 node(s), 2 partition(s)"), "{text}");
+    assert_eq!(text.matches("leader").count(), 2, "{text}");
+    let shown = json(&said(&operate(&server.management, &["cluster", "status", "--json"]).stdout));
+    assert_eq!(shown["nodes"][0]["partitions"][1]["leader"], 0);
+    let refused = operate(&server.management, &["cluster", "replace", "1"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(said(&refused.stderr).contains("this node is not part of a cluster"), "{}", said(&refused.stderr));
+    assert_eq!(server.http("POST", "/cluster/members/x/replace", "").0, 400);
+    let elsewhere = operate(&server.rest, &["cluster", "status"]);
+    assert!(!elsewhere.status.success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_drains_serves_while_it_says_that_it_stops() {
+    let data = tempfile::tempdir().unwrap();
+    let server = Server::start(data.path(), &["--shutdown-drain", "10m"]);
+    let mut client = server.client().await;
+    let channel = tonic::transport::Endpoint::from_shared(server.grpc.clone()).unwrap().connect().await.unwrap();
+    let mut health = HealthClient::new(channel);
+    let mut status = async || {
+        let request = HealthCheckRequest { service: String::new() };
+        health.check(request).await.expect("it serves").into_inner().status()
+    };
+    assert_eq!(status().await, ServingStatus::Serving);
+    server.signal("-TERM");
+    eventually("it is not ready", || server.http("GET", "/ready", "").0 == 503);
+    while status().await != ServingStatus::NotServing {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    deploy(&mut client, one_task("order", "work")).await;
+    assert_eq!(Server::request(&server.rest, "GET", "/v2/topology", "").0, 200);
+    assert_eq!(server.http("GET", "/actuator/health/liveness", "").0, 200);
+    // Who asks again does not want to wait.
+    server.signal("-TERM");
+    assert_eq!(server.wait(), Some(0));
+}
+
+const NOT_YET: Duration = Duration::from_millis(50);
+
+/// A cluster of three real processes with one list of members.
+struct Cluster {
+    directory: tempfile::TempDir,
+    members: String,
+}
+
+impl Cluster {
+    fn new() -> Cluster {
+        // Held together until all are found, so that they differ.
+        let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
+        let address =
+            |(number, listener): (usize, &TcpListener)| format!("{number}={}", listener.local_addr().expect("bound"));
+        let members: Vec<_> = held.iter().enumerate().map(address).collect();
+        Cluster { directory: tempfile::tempdir().expect("a directory"), members: members.join(",") }
+    }
+
+    fn command(&self, node: usize) -> Command {
+        let data = self.directory.path().join(format!("node-{node}"));
+        let number = node.to_string();
+        let flags = ["--node-id", &number, "--initial-members", &self.members, "--partitions", "3"];
+        command(&data, &[&flags[..], &["--shutdown-drain", "0s"]].concat())
+    }
+
+    fn start(&self, node: usize) -> Server {
+        Server::spawn(self.command(node))
+    }
+
+    /// All at once: none is ready before the others have answered.
+    fn start_all(&self) -> Vec<Server> {
+        std::thread::scope(|scope| {
+            let starting: Vec<_> = (0..3).map(|node| scope.spawn(move || self.start(node))).collect();
+            starting.into_iter().map(|server| server.join().expect("it gets ready")).collect()
+        })
+    }
+}
+
+/// The brokers of the topology, and the partitions that some of them lead.
+fn topology(server: &Server) -> (usize, BTreeSet<i64>) {
+    let (code, body) = Server::request(&server.rest, "GET", "/v2/topology", "");
+    assert_eq!(code, 200, "{body}");
+    let topology = json(&body);
+    let brokers = topology["brokers"].as_array().expect("a list").clone();
+    let led = brokers.iter().flat_map(|broker| broker["partitions"].as_array().expect("a list").clone());
+    let led = led.filter(|partition| partition["role"] == "leader").filter_map(|one| one["partitionId"].as_i64());
+    (brokers.len(), led.collect())
+}
+
+fn wait_for_leaders(servers: &[&Server]) {
+    for server in servers {
+        eventually("all partitions are led", || topology(server).1 == BTreeSet::from([1, 2, 3]));
+    }
+}
+
+/// Deploys a process of its own at a node, and has an instance of it run through the others. Everybody then finds that it
+/// has ended.
+async fn run_an_instance(servers: &[&Server], at: usize, name: &str) {
+    let server = |steps: usize| servers[(at + steps) % servers.len()];
+    let mut client = server(0).client().await;
+    deploy(&mut client, one_task(name, name)).await;
+    let created = client.create_process_instance(creation(name, "{}")).await.expect("it was deployed here");
+    let instance = created.into_inner().process_instance_key;
+    let jobs = activate(&mut server(1).client().await, poll(name, LONG_POLL)).await;
+    assert_eq!(jobs.iter().map(|job| job.process_instance_key).collect::<Vec<_>>(), [instance]);
+    server(2).client().await.complete_job(completion(jobs[0].key, "{}")).await.expect("its job is held");
+    let filter = format!(r#"{{"filter": {{"processInstanceKey": "{instance}", "state": "COMPLETED"}}}}"#);
+    for server in servers {
+        eventually("the instance is found as completed", || {
+            let (_, body) = Server::request(&server.rest, "POST", "/v2/process-instances/search", &filter);
+            json(&body)["page"]["totalItems"] == 1
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "the broker does not form clusters yet"]
+async fn three_nodes_serve_as_one_and_go_on_without_one_of_them() {
+    let cluster = Cluster::new();
+    let mut servers = cluster.start_all();
+    let all: Vec<_> = servers.iter().collect();
+    for server in &all {
+        eventually("all nodes are known", || topology(server).0 == 3);
+    }
+    wait_for_leaders(&all);
+    for node in 0..3 {
+        run_an_instance(&all, node, &format!("first-{node}")).await;
+    }
+    let shown = operate(&servers[0].management, &["cluster", "status"]);
+    assert!(shown.status.success(), "{}{}", said(&shown.stdout), said(&shown.stderr));
+
+    let mut kill_at = 0;
+    for (round, name) in ["second", "third"].into_iter().enumerate() {
+        servers.remove(kill_at).kill();
+        let rest: Vec<_> = servers.iter().collect();
+        wait_for_leaders(&rest);
+        for at in 0..2 {
+            run_an_instance(&rest, at, &format!("{name}-{at}")).await;
+        }
+        for server in &rest {
+            assert_eq!(server.http("GET", "/ready", "").0, 200, "two of three serve");
+        }
+        servers.insert(kill_at, cluster.start(kill_at));
+        let all: Vec<_> = servers.iter().collect();
+        wait_for_leaders(&all);
+        run_an_instance(&all, kill_at, &format!("{name}-back")).await;
+        kill_at = round + 1;
+    }
+    for server in servers {
+        assert_eq!(server.terminate(), Some(0));
+    }
+}
+
+#[test]
+#[ignore = "the broker does not form clusters yet"]
+fn a_node_that_waits_for_others_says_so_and_stops_at_once() {
+    let cluster = Cluster::new();
+    let mut waiting = cluster.command(0);
+    let mut waiting = Guarded(waiting.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let log = lines(waiting.0.stderr.take().unwrap());
+    let line = line_with(&log, "waits for");
+    assert!(line.contains("node 1 at 127.0.0.1:") && line.contains("node 2 at 127.0.0.1:"), "{line}");
+    assert!(waiting.0.try_wait().unwrap().is_none(), "it waits");
+    signal(waiting.0.id(), "-TERM");
+    assert_eq!(waiting.0.wait().unwrap().code(), Some(0));
+    assert!(!has_cluster(&cluster.directory.path().join("node-0")), "one node of three founds nothing");
+}
+
+fn has_cluster(data: &Path) -> bool {
+    data.join("CLUSTER").exists()
+}
+
+#[test]
+#[ignore = "the broker does not form clusters yet"]
+fn without_a_majority_nothing_is_ready_and_the_status_says_so() {
+    let cluster = Cluster::new();
+    let mut servers = cluster.start_all();
+    servers.drain(1..).for_each(Server::kill);
+    let last = &servers[0];
+    eventually("it is not ready", || {
+        std::thread::sleep(NOT_YET);
+        last.http("GET", "/ready", "").0 == 503
+    });
+    assert_eq!(last.http("GET", "/actuator/health/liveness", "").0, 200, "to start it again would not help");
+    let shown = operate(&last.management, &["cluster", "status"]);
+    assert_eq!(shown.status.code(), Some(1));
+    assert!(said(&shown.stderr).contains("have no leader"), "{}", said(&shown.stderr));
+    servers.push(cluster.start(2));
+    eventually("it is ready again", || servers[0].http("GET", "/ready", "").0 == 200);
+}
