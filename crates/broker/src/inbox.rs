@@ -98,6 +98,13 @@ pub(crate) enum Work {
     },
     /// This node does not lead the partition any more.
     StepDown(PartitionId),
+    /// The log of the partition cannot be read, so nothing comes any more.
+    LogFailed {
+        /// The partition.
+        partition: PartitionId,
+        /// Why.
+        reason: String,
+    },
     /// A checkpoint was written.
     CheckpointWritten {
         /// The partition.

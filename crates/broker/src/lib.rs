@@ -43,6 +43,7 @@ pub mod replication_loop;
 mod replication_thread;
 mod requests;
 mod restored;
+pub mod retention;
 mod shared;
 pub mod snapshots;
 mod status;

@@ -139,7 +139,9 @@ impl Node {
         let engine = |&partition| Ok((partition, opening::open_engine(&options, &directory, partition)?));
         let engines = partitions.iter().map(engine).collect::<Result<Vec<_>, StartError>>()?;
         let opening = Instant::now();
-        let log = Arc::new(RaftEngineLog::open(&directory.paths.log(), opening::log_options(&directory.disk.view()))?);
+        let retention = opening::retention_limits(&options, &directory.disk.view());
+        let log_options = opening::log_options(&directory.disk.view(), (retention, options.partition_count));
+        let log = Arc::new(RaftEngineLog::open(&directory.paths.log(), log_options)?);
         crate::metrics::log_opened(opening.elapsed());
         let replicas = Replicas::open(
             directory.member,
@@ -216,7 +218,9 @@ impl Node {
             self.threads.start(&self.shared, Stage::Processing, threads::processing(number), move || thread.run())?;
         }
         let batch_limit_bytes = self.host.options.batch_limit_bytes;
-        let replication = ReplicationThread::new(self.shared.clone(), inboxes.inbox, replicas, batch_limit_bytes);
+        let retention = opening::retention_limits(&self.host.options, &self.shared.disk.view());
+        let replication =
+            ReplicationThread::new(self.shared.clone(), inboxes.inbox, replicas, batch_limit_bytes, retention);
         self.threads.start(&self.shared, Stage::Replication, "replication".to_owned(), move || replication.run())?;
         wait_for(parts)?;
         self.start_cluster()

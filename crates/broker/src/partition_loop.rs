@@ -438,6 +438,12 @@ impl<P> PartitionLoop<P> {
         self.stop_for_good(shell, Health::LeftOut, reason);
     }
 
+    /// The log cannot be read, so nothing of it comes any more.
+    pub fn log_failed(&mut self, shell: &mut impl Shell<Permit = P>, reason: &str) {
+        tracing::error!(partition = %self.partition.id(), reason, "the partition stops because its log cannot be read");
+        self.stop_for_good(shell, Health::Dead, reason);
+    }
+
     /// The state cannot be trusted any more.
     fn die(&mut self, shell: &mut impl Shell<Permit = P>, reason: &str) {
         let partition = self.partition.id();

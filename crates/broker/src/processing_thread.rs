@@ -86,6 +86,7 @@ impl ProcessingThread {
                 self.with_slot(partition, |slot| slot.lead(leadership));
             }
             Work::StepDown(partition) => self.with_slot(partition, Slot::step_down),
+            Work::LogFailed { partition, reason } => self.with_slot(partition, |slot| slot.log_failed(&reason)),
             Work::CheckpointWritten { partition, written } => {
                 self.with_slot(partition, |slot| slot.checkpoint_written(written));
             }

@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, VecDeque};
 use bytes::Bytes;
 use protocol::{PartitionId, Timestamp};
 use replication::{
-    Committed, Entry, GroupId, LogStore, Message, NodeId, Outbox, ProposeError, Replicas, ReplicationError, Role, Round,
+    Committed, Entry, GroupId, LogError, LogStore, Message, NodeId, Outbox, ProposeError, Replicas, ReplicationError,
+    Role, Round, SnapshotRequest,
 };
 
 use crate::partition_time::{Moment, PartitionTime};
+use crate::retention::{self, Retention, RetentionLimits};
 
 /// A share of a partition's limits that travels with commands to their application.
 pub trait Share {
@@ -66,6 +68,13 @@ pub trait Shell {
     /// This node follows, or looks for, the leader of a term. Whether what was proposed in earlier terms is lost shows when
     /// the first batch of the new term is applied.
     fn follow(&mut self, partition: PartitionId, leader: Option<NodeId>, term: u64);
+
+    /// The log builds on a received state of this index now: that replaces the state of the partition, before anything that
+    /// comes after.
+    fn install(&mut self, partition: PartitionId, index: u64);
+
+    /// The log of the partition cannot be read, so this node takes no part in its group any more.
+    fn log_failed(&mut self, partition: PartitionId, error: &LogError);
 }
 
 /// All partitions of a node on their shared log. A group has the number of its partition.
@@ -73,6 +82,7 @@ pub struct ReplicationLoop<L: LogStore, S> {
     replicas: Replicas<L>,
     groups: BTreeMap<GroupId, Group<S>>,
     batch_limit_bytes: usize,
+    limits: RetentionLimits,
 }
 
 /// What waits for one partition.
@@ -89,6 +99,7 @@ struct Group<S> {
     proposed: VecDeque<Option<S>>,
     /// Up to the newest batch in the log.
     time: PartitionTime,
+    retention: Retention,
 }
 
 /// The group of a partition.
@@ -112,11 +123,32 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
         last_timestamps: &BTreeMap<PartitionId, Timestamp>,
         batch_limit_bytes: usize,
     ) -> Self {
-        let mut replication = ReplicationLoop { replicas, groups: BTreeMap::new(), batch_limit_bytes };
+        let (groups, limits) = (BTreeMap::new(), RetentionLimits::default());
+        let mut replication = ReplicationLoop { replicas, groups, batch_limit_bytes, limits };
         for (&partition, &last_timestamp) in last_timestamps {
             replication.add(partition, last_timestamp);
         }
         replication
+    }
+
+    /// With other limits of what the log keeps for members that lack it.
+    #[must_use]
+    pub fn with_retention(mut self, limits: RetentionLimits) -> Self {
+        self.limits = limits;
+        let partitions: Vec<_> = self.groups.values().map(|group| group.partition).collect();
+        for partition in partitions {
+            let retention = self.retention_of(partition);
+            if let Some(group) = self.groups.get_mut(&group_of(partition)) {
+                group.retention = retention;
+            }
+        }
+        self
+    }
+
+    fn retention_of(&self, partition: PartitionId) -> Retention {
+        let status = self.replicas.status(group_of(partition));
+        let (first, applied) = status.map_or((1, 0), |status| (status.first_index, status.handed_out));
+        Retention::new(self.limits, self.groups.len().max(1), first.saturating_sub(1), applied)
     }
 
     /// Drives one more group, which is open. `last_timestamp` is the time of the partition's state.
@@ -130,6 +162,7 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
             term: None,
             proposed: VecDeque::new(),
             time: PartitionTime::new(last_timestamp),
+            retention: self.retention_of(partition),
         };
         self.groups.insert(group_of(partition), group);
     }
@@ -167,14 +200,82 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
         };
     }
 
-    /// The state of a partition is durable up to `applied`: the log may forget what is before.
+    /// The state of a partition is durable up to `applied`: the log may forget what is before, once every member has it.
     ///
     /// # Errors
     /// When the log does not know the partition or cannot be read.
     pub fn checkpointed(&mut self, partition: PartitionId, applied: u64) -> Result<(), ReplicationError> {
         let group = group_of(partition);
         self.replicas.applied(group, applied)?;
-        self.replicas.compact(group, applied)
+        self.forget(group, applied)
+    }
+
+    /// The leader says up to which index every member has the log of a partition that this node follows.
+    ///
+    /// # Errors
+    /// When the log does not know the partition or cannot be read.
+    pub fn everybody_has(&mut self, partition: PartitionId, index: u64) -> Result<(), ReplicationError> {
+        let id = group_of(partition);
+        let group = self.groups.get_mut(&id).ok_or(ReplicationError::UnknownGroup(id))?;
+        group.retention.everybody_has(index);
+        self.forget_some(id)
+    }
+
+    /// What followers of this node are to know of a partition that it leads: the index up to which every member has the log.
+    /// None while it does not lead.
+    pub fn held_by_everybody(&self, partition: PartitionId) -> Option<u64> {
+        self.replicas.status(group_of(partition)).as_ref().and_then(retention::everybody_has)
+    }
+
+    /// Lets the logs of all groups forget what no member lacks any more. Costs little, and is for about once a second:
+    /// a member may have caught up since the last checkpoint.
+    ///
+    /// # Errors
+    /// When a log cannot be read.
+    pub fn forget_all(&mut self) -> Result<(), ReplicationError> {
+        let groups: Vec<_> = self.groups.keys().copied().collect();
+        groups.into_iter().try_for_each(|group| self.forget_some(group))
+    }
+
+    /// What no member lacks any more, of a state that is durable as far as the log knows.
+    fn forget_some(&mut self, id: GroupId) -> Result<(), ReplicationError> {
+        let durable = self.replicas.status(id).map_or(0, |status| status.checkpoint);
+        self.forget(id, durable)
+    }
+
+    fn forget(&mut self, id: GroupId, durable: u64) -> Result<(), ReplicationError> {
+        let (groups, limits) = (self.groups.len(), self.limits);
+        let status = self.replicas.status(id).ok_or(ReplicationError::UnknownGroup(id))?;
+        let group = self.groups.get_mut(&id).ok_or(ReplicationError::UnknownGroup(id))?;
+        let up_to = group.retention.may_forget(limits, groups, &status, durable);
+        self.replicas.compact(id, up_to)
+    }
+
+    /// The message that goes with the state of exactly the index `at`; none if the log cannot vouch for it, or it is too old
+    /// for the request. From here on the entries after it stay, until the receiver has them or the sending failed.
+    ///
+    /// # Errors
+    /// When the log does not know the partition or cannot be read.
+    pub fn snapshot_message(
+        &mut self,
+        request: &SnapshotRequest,
+        at: u64,
+    ) -> Result<Option<Message>, ReplicationError> {
+        let message = self.replicas.snapshot_message(request, at)?;
+        if message.is_some()
+            && let Some(group) = self.groups.get_mut(&request.group)
+        {
+            group.retention.sending(request.to, at);
+        }
+        Ok(message)
+    }
+
+    /// A snapshot reached the node, or did not.
+    pub fn snapshot_sent(&mut self, id: GroupId, to: NodeId, delivered: bool) {
+        if let Some(group) = self.groups.get_mut(&id) {
+            group.retention.sent(to, delivered);
+        }
+        self.replicas.snapshot_sent(id, to, delivered);
     }
 
     /// The state of a partition is lost: this node takes no part in its group any more.
@@ -250,9 +351,20 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
                 shell.follow(partition, change.leader, change.term);
             }
         }
+        for (id, position) in std::mem::take(&mut round.snapshots_to_install) {
+            if let Some(group) = self.groups.get_mut(&id) {
+                group.retention.replaced(position.index);
+                shell.install(group.partition, position.index);
+            }
+        }
         for committed in std::mem::take(&mut round.committed) {
             if let Some(group) = self.groups.get_mut(&committed.group) {
-                group.hand_out(shell, committed);
+                group.hand_out(shell, committed, self.limits);
+            }
+        }
+        for (id, error) in std::mem::take(&mut round.failed) {
+            if let Some(group) = self.groups.get(&id) {
+                shell.log_failed(group.partition, &error);
             }
         }
         for (id, term) in std::mem::take(&mut round.caught_up) {
@@ -281,8 +393,9 @@ impl<S: Share> Group<S> {
         self.bytes = 0;
     }
 
-    fn hand_out(&mut self, shell: &mut impl Shell<Permit = S>, committed: Committed) {
+    fn hand_out(&mut self, shell: &mut impl Shell<Permit = S>, committed: Committed, limits: RetentionLimits) {
         let entry = |entry: Entry| {
+            self.retention.handed_out(limits, entry.index, entry.data.len());
             self.time.witness(timestamp_of(&entry.data));
             // Entries of the term in which this node leads are its own, in the order of their proposal.
             let own = self.term == Some(entry.term);
@@ -290,6 +403,7 @@ impl<S: Share> Group<S> {
             CommittedEntry { index: entry.index, term: entry.term, data: entry.data, permit }
         };
         let entries = committed.entries.into_iter().map(entry).collect();
+        self.retention.reached(committed.up_to);
         shell.committed(self.partition, entries, committed.up_to);
     }
 }
@@ -342,6 +456,14 @@ mod tests {
         }
 
         fn follow(&mut self, _: PartitionId, _: Option<NodeId>, _: u64) {}
+
+        fn install(&mut self, _: PartitionId, _: u64) {
+            self.0.push("install");
+        }
+
+        fn log_failed(&mut self, _: PartitionId, _: &LogError) {
+            self.0.push("log failed");
+        }
     }
 
     fn one_partition() -> ReplicationLoop<MemoryLog, OfUser> {

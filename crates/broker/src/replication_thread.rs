@@ -18,6 +18,7 @@ use crate::inbox::{Addition, Inbound, Work};
 use crate::metrics::ReplicationMetrics;
 use crate::partition_time::Moment;
 use crate::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
+use crate::retention::RetentionLimits;
 use crate::shared::Shared;
 use crate::status::{Health, Role, Trouble};
 
@@ -63,13 +64,14 @@ impl ReplicationThread {
         inbox: Receiver<Inbound>,
         replicas: Replicas<RaftEngineLog>,
         batch_limit_bytes: usize,
+        retention: RetentionLimits,
     ) -> Self {
         let (processing, metrics) = (BTreeMap::new(), ReplicationMetrics::new());
         let tick = if shared.port.is_some() { TICK } else { TICK_ALONE };
         ReplicationThread {
             tick,
             inbox,
-            replication: ReplicationLoop::new(replicas, &BTreeMap::new(), batch_limit_bytes),
+            replication: ReplicationLoop::new(replicas, &BTreeMap::new(), batch_limit_bytes).with_retention(retention),
             shell: ReplicationShell {
                 shared,
                 processing,
@@ -129,6 +131,9 @@ impl ReplicationThread {
             return;
         }
         self.next_publication = now + PUBLICATION_INTERVAL;
+        if let Err(error) = self.replication.forget_all() {
+            tracing::error!(%error, "the log could not be compacted");
+        }
         for &partition in self.shell.processing.keys() {
             if let Some(status) = self.replication.replicas().status(group_of(partition)) {
                 self.shell.metrics.group(partition, &status);
@@ -341,6 +346,17 @@ impl Shell for ReplicationShell {
             }
             entrance.send_parked(&self.shared);
         }
+    }
+
+    fn install(&mut self, partition: PartitionId, index: u64) {
+        let reason = format!(
+            "partition {partition} continues from a received state at {index}, which the next start puts into place"
+        );
+        self.shared.fail(&reason);
+    }
+
+    fn log_failed(&mut self, partition: PartitionId, error: &LogError) {
+        self.tell(partition, Work::LogFailed { partition, reason: error.to_string() });
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Group<L: LogStore> {
     pub(crate) handed_out: u64,
     /// This node takes no part any more.
     pub(crate) retired: bool,
+    /// Its log cannot be read, so Raft must not go on. Retired too.
+    pub(crate) failed: bool,
     jitter: Jitter,
     reported: RoleChange,
     /// The term for which this node was last reported as caught up.
@@ -72,6 +74,7 @@ impl<L: LogStore> Group<L> {
             node,
             handed_out: applied,
             retired: false,
+            failed: false,
             reported: RoleChange { group: id, role: Role::Learner, leader: None, term: 0 },
             caught_up_term: 0,
             proposals: Proposals::default(),
@@ -89,11 +92,11 @@ impl<L: LogStore> Group<L> {
     }
 
     pub(crate) fn leader(&self) -> Option<NodeId> {
-        NodeId::known(self.node.raft.leader_id)
+        NodeId::known(self.node.raft.leader_id).filter(|_| !self.failed)
     }
 
     pub(crate) fn is_leader(&self) -> bool {
-        self.node.raft.state == StateRole::Leader
+        self.node.raft.state == StateRole::Leader && !self.failed
     }
 
     /// Whether this node may propose now.
@@ -222,6 +225,7 @@ impl<L: LogStore> Group<L> {
 
     pub(crate) fn role(&self) -> Role {
         match self.node.raft.state {
+            _ if self.failed => Role::Follower,
             StateRole::Leader => Role::Leader,
             StateRole::Candidate | StateRole::PreCandidate => Role::Candidate,
             StateRole::Follower if self.node.raft.promotable() => Role::Follower,

@@ -31,6 +31,8 @@ pub(crate) struct GroupStorage<L> {
     newer_checkpoint_wanted: Cell<bool>,
     /// A read that failed. Raft has no way to carry it, so the round picks it up here.
     failure: RefCell<Option<LogError>>,
+    /// Up to this index entries may be unreadable that only followers need: snapshots must include them.
+    unreadable: Cell<u64>,
 }
 
 impl<L: LogStore> GroupStorage<L> {
@@ -49,6 +51,7 @@ impl<L: LogStore> GroupStorage<L> {
             checkpoint: None,
             newer_checkpoint_wanted: Cell::new(false),
             failure: RefCell::new(None),
+            unreadable: Cell::new(0),
         }
     }
 
@@ -89,6 +92,7 @@ impl<L: LogStore> GroupStorage<L> {
         self.recent_bytes = 0;
         self.membership_history = vec![(anchor.membership_index, anchor.membership.clone())];
         self.checkpoint = None;
+        self.unreadable.set(0);
         self.anchor = anchor;
     }
 
@@ -179,6 +183,16 @@ impl<L: LogStore> GroupStorage<L> {
     fn note_failure(&self, error: LogError) {
         self.failure.borrow_mut().get_or_insert(error);
     }
+
+    /// A follower needs entries that cannot be read: it gets a snapshot that includes them.
+    fn note_unreadable(&self, up_to: u64, error: &LogError) {
+        if up_to > self.unreadable.replace(self.unreadable.get().max(up_to)) {
+            tracing::warn!(
+                group = self.group.0, up_to, %error,
+                "entries of the log that a follower needs cannot be read, so it gets a snapshot in their place"
+            );
+        }
+    }
 }
 
 /// About what an entry costs in memory and in a message.
@@ -206,7 +220,7 @@ impl<L: LogStore> Storage for GroupStorage<L> {
         low: u64,
         high: u64,
         max_size: impl Into<Option<u64>>,
-        _context: GetEntriesContext,
+        context: GetEntriesContext,
     ) -> raft::Result<Vec<Entry>> {
         // Reading below the first index would panic in the log (or return what was replaced since): never ask for it.
         if low < self.first() {
@@ -219,6 +233,12 @@ impl<L: LogStore> Storage for GroupStorage<L> {
             // A part of what was asked for is allowed: Raft asks again for the rest.
             return match self.log.read(self.group, low, high.min(recent_from), max_bytes) {
                 Ok(entries) => Ok(entries),
+                // Only what is sent to followers may be fetched later, and they can be helped with a snapshot. A failed sync
+                // concerns the whole log.
+                Err(error) if context.can_async() && !matches!(error, LogError::SyncFailed { .. }) => {
+                    self.note_unreadable(high.min(recent_from) - 1, &error);
+                    Err(StorageError::Compacted.into())
+                }
                 Err(error) => {
                     // Raft would panic on any error. No entries make it wait, and the round reports the failure.
                     self.note_failure(error);
@@ -244,6 +264,11 @@ impl<L: LogStore> Storage for GroupStorage<L> {
             return Err(StorageError::Unavailable.into());
         }
         self.stored_term(index).map_err(|error| {
+            // What the state holds matters to nobody but a follower that lacks it.
+            if index <= self.checkpoint_index() && !matches!(error, LogError::SyncFailed { .. }) {
+                self.note_unreadable(index, &error);
+                return StorageError::Compacted.into();
+            }
             self.note_failure(error);
             StorageError::Unavailable.into()
         })
@@ -262,7 +287,7 @@ impl<L: LogStore> Storage for GroupStorage<L> {
             // A follower ignores a snapshot that does not list it among the members.
             Some((position, membership))
                 if position.index > 0
-                    && position.index >= request_index
+                    && position.index >= request_index.max(self.unreadable.get())
                     && [
                         &membership.voters,
                         &membership.learners,

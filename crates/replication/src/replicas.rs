@@ -32,7 +32,8 @@ pub struct Replicas<L: LogStore> {
     compacted: BTreeSet<GroupId>,
     /// A round whose write failed. It is repeated before anything else happens.
     unfinished: Option<Unfinished>,
-    /// The log could not be read. What was handed out is unknown to the caller, so there is no way on but a restart.
+    /// The log as a whole cannot be read or synced. What was handed out is unknown to the caller, so there is no way on but a
+    /// restart.
     failed: Option<LogError>,
 }
 
@@ -319,8 +320,9 @@ impl<L: LogStore> Replicas<L> {
     /// write, sends the followers' messages, and returns what is committed now.
     ///
     /// After an error nothing of the round is acknowledged or handed out. The next call repeats the write, so a full disk
-    /// heals ([`LogError::Io`] of a write). After [`LogError::SyncFailed`], and when the log cannot be read, no call
-    /// succeeds any more: the process must stop.
+    /// heals ([`LogError::Io`] of a write). After [`LogError::SyncFailed`], and when the files of the log cannot
+    /// be read, no call succeeds any more: the process must stop. A group with damaged entries takes no part in anything any
+    /// more ([`Round::failed`]).
     pub fn round(&mut self, outbox: &mut impl Outbox) -> Result<Round, ReplicationError> {
         if let Some(failed) = &self.failed {
             return Err(failed.clone().into());
@@ -359,6 +361,9 @@ impl<L: LogStore> Replicas<L> {
             }
         }
         for (id, group) in &mut self.groups {
+            if group.failed {
+                continue;
+            }
             group.leave_if_retired();
             group.flush_proposals();
             group.lead_if_alone();
@@ -432,9 +437,18 @@ impl<L: LogStore> Replicas<L> {
         let groups = u64::try_from(self.groups.len()).expect("a count fits").max(1);
         let share_bytes = self.options.recent_entries_bytes / groups;
         for (id, group) in &mut self.groups {
-            if let Some(failure) = group.storage().take_failure() {
-                self.failed = Some(failure.clone());
-                return Err(failure.into());
+            match group.storage().take_failure() {
+                // The next start may be able to read it.
+                Some(failure @ (LogError::SyncFailed { .. } | LogError::Io { .. } | LogError::Crashed)) => {
+                    self.failed = Some(failure.clone());
+                    return Err(failure.into());
+                }
+                Some(failure) => {
+                    // What Raft was not given it would ask for again and again.
+                    (group.retired, group.failed) = (true, true);
+                    round.failed.push((*id, failure));
+                }
+                None => {}
             }
             if group.storage().take_newer_checkpoint_wanted() {
                 round.checkpoints_wanted.push(*id);
@@ -444,7 +458,7 @@ impl<L: LogStore> Replicas<L> {
             let limit_bytes = if group.has_followers() { share_bytes } else { 0 };
             let handed_out = group.handed_out;
             group.storage_mut().trim_recent(handed_out, limit_bytes);
-            round.more |= group.node.has_ready() || group.should_lead_alone();
+            round.more |= !group.failed && (group.node.has_ready() || group.should_lead_alone());
         }
         Ok(round)
     }

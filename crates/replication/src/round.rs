@@ -2,6 +2,7 @@
 
 use raft::eraftpb;
 
+use crate::error::LogError;
 use crate::log_store::WriteReport;
 use crate::types::{Entry, GroupId, Membership, NodeId, Position, Role};
 
@@ -23,6 +24,8 @@ pub struct Round {
     pub caught_up: Vec<(GroupId, u64)>,
     /// Groups whose members changed, with the members that they have now.
     pub membership_changes: Vec<(GroupId, Membership)>,
+    /// Groups whose log cannot be read: they take no part in anything any more until they are opened again.
+    pub failed: Vec<(GroupId, LogError)>,
     /// What was written, and how long it took.
     pub write: WriteReport,
     /// How many synced writes the round needed: 0 if there was nothing to write; 2 if members changed.

@@ -84,11 +84,21 @@ impl SnapshotStream {
         let (index, state) = source
             .open(request.group)
             .map_err(|error| SnapshotError::State { group: request.group, problem: error.to_string() })?;
-        let message = replicas.snapshot_message(request, index)?;
-        Ok(message.map(|message| {
-            let position = message.snapshot().expect("it was made as a snapshot message");
-            Self { message, position, state, chunk_bytes: chunk_bytes.max(1), next: Next::Start }
-        }))
+        Ok(replicas.snapshot_message(request, index)?.and_then(|message| Self::new(message, state, chunk_bytes)))
+    }
+
+    /// A state with its message ([`Replicas::snapshot_message`]), in parts of so many bytes. Nothing, if the message announces
+    /// no snapshot.
+    #[must_use]
+    pub fn new(message: Message, state: Box<dyn Read + Send>, chunk_bytes: usize) -> Option<Self> {
+        let position = message.snapshot()?;
+        Some(Self { message, position, state, chunk_bytes: chunk_bytes.max(1), next: Next::Start })
+    }
+
+    /// Which state it is.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.position
     }
 
     /// Who receives it.

@@ -19,6 +19,8 @@ pub enum Parcel {
         /// Whether these are all.
         is_whole: bool,
     },
+    /// The leader of a partition says up to which index every member has its log.
+    EverybodyHas(protocol::PartitionId, u64),
     /// A command of one partition to another.
     Command {
         /// The receiving partition.

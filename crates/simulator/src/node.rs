@@ -4,6 +4,7 @@ mod exporting;
 mod processing;
 mod searched;
 mod shell;
+mod states;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -15,14 +16,14 @@ use broker::partition::Moment;
 use broker::partition_loop::PartitionLoop;
 use broker::reception::{Reception, ReceptionOptions, Taken};
 use broker::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
-use broker::snapshots::{CheckpointSource, ReceivedStates};
+use broker::snapshots::ReceivedStates;
 use broker::{Client, FlowControlOptions, Permit};
 use engine::{BrokenInvariant, Engine, EngineOptions, Limits, Reply};
 use parking_lot::Mutex;
 use protocol::{Command, JobAmount, PartitionId, StreamId, Timestamp};
 use replication::{
-    Frame, GroupId, LogError, LogOptions, LogStore, Message, NodeId, Options, Position, RaftEngineLog, Replicas,
-    ReplicationError, Round, SnapshotReceiver, SnapshotStream, StepError,
+    Frame, GroupId, LogError, LogOptions, LogStore, Message, NodeId, Options, RaftEngineLog, Replicas,
+    ReplicationError, Round, SnapshotReceiver, StepError,
 };
 
 use crate::disk::{Disk, SimulatedFiles, Tearing};
@@ -73,7 +74,7 @@ pub struct Surroundings<'a> {
 /// What a round brought for a partition, in order.
 #[derive(Debug)]
 pub enum News {
-    Install(PartitionId, Position),
+    Install(PartitionId, u64),
     Committed(PartitionId, Vec<CommittedEntry<Permit>>, u64),
     /// With the number of the leadership.
     Lead(PartitionId, u64),
@@ -133,6 +134,7 @@ enum Inbound {
     State { from: NodeId, frames: Vec<Vec<u8>>, is_whole: bool },
     Command(PartitionId, Vec<u8>, Option<Permit>),
     Checkpointed(PartitionId, u64),
+    EverybodyHas(PartitionId, u64),
     StateSent(GroupId, NodeId, bool),
     Transfer(GroupId, NodeId),
 }
@@ -157,6 +159,8 @@ struct Collected {
     disk: Arc<Disk>,
     news: Vec<News>,
     reception: Reception,
+    /// Why a log cannot be read.
+    log_failed: Option<String>,
 }
 
 impl Shell for Collected {
@@ -188,6 +192,14 @@ impl Shell for Collected {
     fn follow(&mut self, partition: PartitionId, leader: Option<NodeId>, term: u64) {
         let leader = leader.and_then(|leader| u32::try_from(leader.0).ok());
         self.reception.follow(partition, leader, term);
+    }
+
+    fn install(&mut self, partition: PartitionId, index: u64) {
+        self.news.push(News::Install(partition, index));
+    }
+
+    fn log_failed(&mut self, _: PartitionId, error: &LogError) {
+        self.log_failed = Some(error.to_string());
     }
 }
 
@@ -301,7 +313,8 @@ impl Node {
         }
         let reception = self.reception(surroundings.swarm);
         Ok(Running {
-            replication: ReplicationLoop::new(replicas, &times, BATCH_LIMIT_BYTES),
+            replication: ReplicationLoop::new(replicas, &times, BATCH_LIMIT_BYTES)
+                .with_retention(states::retention(swarm)),
             fronts,
             exporting,
             searched,
@@ -394,6 +407,7 @@ impl Node {
     pub fn tick(&mut self, surroundings: &mut Surroundings<'_>) {
         surroundings.schedule.after(TICK, Event::Tick(self.life()));
         self.take(Inbound::Tick, surroundings);
+        self.say_what_everybody_has(surroundings);
         if surroundings.oracles.has_faults() && surroundings.chance.one_in(STREAM_TICKS) {
             self.open_stream(surroundings);
         }
@@ -407,6 +421,7 @@ impl Node {
                 Err(error) => panic!("a frame survives its bytes: {error}"),
             },
             Parcel::State { frames, is_whole } => Inbound::State { from, frames, is_whole },
+            Parcel::EverybodyHas(partition, index) => Inbound::EverybodyHas(partition, index),
             // Whoever does not lead cannot do anything with a command of another partition; it comes again.
             Parcel::Command { partition, .. } if !self.is_leading(partition) => return,
             Parcel::Command { partition, bytes } => Inbound::Command(partition, bytes, None),
@@ -532,6 +547,7 @@ impl Node {
             disk: disk.clone(),
             news: Vec::new(),
             reception: running.reception.clone(),
+            log_failed: None,
         };
         let syncs = disk.syncs();
         let mut rest = Round::default();
@@ -596,39 +612,6 @@ impl Node {
             self.work(surroundings);
         }
     }
-
-    fn send_states(&self, round: &Round, surroundings: &mut Surroundings<'_>) {
-        let Some(running) = &self.running else { return };
-        for request in &round.snapshots_to_send {
-            let partition = partition_of(request.group);
-            let store = running.partitions[index_of(partition)].partition().engine().store();
-            let source = CheckpointSource { store, directory: self.directory.join("partitions") };
-            let replicas = running.replication.replicas();
-            let mut frames = Vec::new();
-            if let Ok(Some(mut stream)) = SnapshotStream::open(replicas, request, &source, STATE_CHUNK_BYTES) {
-                while let Some(frame) = stream.next_frame().expect("the scratch directory is readable") {
-                    let mut bytes = Vec::new();
-                    frame.encode(&mut bytes);
-                    frames.push(bytes);
-                }
-            }
-            let arrive = surroundings.network.frames_that_arrive(self.id, request.to, frames.len());
-            let is_whole = arrive == frames.len() && !frames.is_empty();
-            frames.truncate(arrive);
-            let latency = surroundings.network.latency();
-            let parcel = Parcel::State { frames, is_whole };
-            surroundings.schedule.after(latency, Event::Arrival { from: self.id, to: request.to, parcel });
-            let sent =
-                Event::StateSent { life: self.life(), group: request.group, to: request.to, delivered: is_whole };
-            surroundings.schedule.after(latency + 1, sent);
-        }
-    }
-
-    fn wanted_checkpoints(&mut self, round: &Round, surroundings: &mut Surroundings<'_>) {
-        for group in &round.checkpoints_wanted {
-            self.begin_checkpoint(partition_of(*group), surroundings);
-        }
-    }
 }
 
 impl Running {
@@ -645,13 +628,18 @@ impl Running {
                 Ok(())
             }
             result => result.map_err(|error| error.to_string()),
-        }
+        }?;
+        // As with a partition that stops, so that what goes on is whole.
+        collected.log_failed.take().map_or(Ok(()), Err)
     }
 
     fn take_inbox(&mut self, collected: &mut Collected) -> Result<(), String> {
         for inbound in std::mem::take(&mut self.inbox) {
             match inbound {
-                Inbound::Tick => self.replication.replicas_mut().tick(),
+                Inbound::Tick => {
+                    self.replication.replicas_mut().tick();
+                    self.replication.forget_all().map_err(|error| error.to_string())?;
+                }
                 Inbound::Frame(Frame::Message(message)) => step(&mut self.replication, message)?,
                 Inbound::Frame(_) => panic!("states travel on their own connection"),
                 Inbound::State { from, frames, is_whole } => self.take_state(from, &frames, is_whole)?,
@@ -662,9 +650,10 @@ impl Running {
                     let checkpointed = self.replication.checkpointed(partition, applied);
                     checkpointed.map_err(|error| error.to_string())?;
                 }
-                Inbound::StateSent(group, to, delivered) => {
-                    self.replication.replicas_mut().snapshot_sent(group, to, delivered);
+                Inbound::EverybodyHas(partition, index) => {
+                    self.replication.everybody_has(partition, index).map_err(|error| error.to_string())?;
                 }
+                Inbound::StateSent(group, to, delivered) => self.replication.snapshot_sent(group, to, delivered),
                 Inbound::Transfer(group, to) => {
                     // Refused where another node leads.
                     drop(self.replication.replicas_mut().transfer_leadership(group, to));
@@ -674,34 +663,9 @@ impl Running {
         Ok(())
     }
 
-    fn take_state(&mut self, from: NodeId, frames: &[Vec<u8>], is_whole: bool) -> Result<(), String> {
-        for bytes in frames {
-            let complete = match Frame::decode(bytes, FRAME_LIMIT_BYTES).map_err(|error| error.to_string())? {
-                Frame::SnapshotStart(message) => {
-                    self.receiver.start(message, &mut self.received).map_err(|error| error.to_string())?;
-                    None
-                }
-                Frame::SnapshotChunk(chunk) => self.receiver.chunk(&chunk).map_err(|error| error.to_string())?,
-                Frame::Message(_) => panic!("a stream has no plain messages"),
-            };
-            if let Some(message) = complete {
-                step(&mut self.replication, message)?;
-            }
-        }
-        if !is_whole {
-            self.receiver.disconnected(from);
-        }
-        Ok(())
-    }
-
     fn rounds(&mut self, collected: &mut Collected, rest: &mut Round) -> Result<(), ReplicationError> {
         loop {
-            let before = collected.news.len();
             let round = self.replication.round(collected)?;
-            // States come before the entries behind them.
-            let installs = round.snapshots_to_install.iter();
-            let installs = installs.map(|(group, position)| News::Install(partition_of(*group), *position));
-            collected.news.splice(before..before, installs);
             rest.snapshots_to_send.extend(round.snapshots_to_send);
             rest.checkpoints_wanted.extend(round.checkpoints_wanted);
             if !round.more {

@@ -80,6 +80,8 @@ pub struct Swarm {
     pub checkpoint_milliseconds: Milliseconds,
     /// What commands may spend, if it is less than usual.
     pub spending: Option<Spending>,
+    /// Bytes of entries that the log of a group keeps for members that lack them; 0 if it forgets at every checkpoint.
+    pub retention_bytes: u64,
 }
 
 /// What expressions and decisions of one command may spend, and the answers to one batch.
@@ -100,11 +102,18 @@ pub struct Spending {
 /// Makes a seed of its own for what reads long variables. Those of `regressions.txt` draw none, so they stay what they are.
 const READING: u64 = 0x5245_4144_0000_0000;
 
+/// Makes a seed of its own for what the log keeps. Those of `regressions.txt` keep nothing, so they stay what they are.
+const RETENTION: u64 = 0x4b45_4550_0009_82d4;
+
 impl Swarm {
     /// The mixture of a seed.
     pub fn of(seed: u64) -> Self {
         let mut swarm = Swarm::draw(&mut Chance::new(seed ^ 0x5357_4152_4d00_0000));
         swarm.draw_long_variables(&mut Chance::new(seed ^ READING));
+        let mut chance = Chance::new(seed ^ RETENTION);
+        if chance.one_in(2) {
+            swarm.retention_bytes = *chance.choose(&[3_000, 50_000, 1 << 20]);
+        }
         swarm
     }
 
@@ -192,6 +201,7 @@ impl Swarm {
             read_variable_bytes: self.read_variable_bytes,
             checkpoint_milliseconds: self.checkpoint_milliseconds,
             spending: self.spending,
+            retention_bytes: self.retention_bytes,
             ..Swarm::default()
         }
     }

@@ -84,14 +84,14 @@ pub struct Oracles {
 }
 
 impl Oracles {
-    /// Oracles that have seen nothing.
-    pub fn new(partitions: u16) -> Self {
+    /// Oracles that have seen nothing. The logs of groups may keep entries for members that lack them.
+    pub fn new(partitions: u16, logs_keep_entries: bool) -> Self {
         Oracles {
             replicas: replicas::Replicas::default(),
             acknowledged: acknowledged::Acknowledged::default(),
             accounting: Accounting::default(),
             ad_hoc: ad_hoc::AdHoc::default(),
-            compacted: bounded::Compacted::default(),
+            compacted: bounded::Compacted::new(logs_keep_entries),
             compensation: compensation::Compensation::default(),
             conditions: conditions::Conditions::default(),
             due: due::Due::default(),

@@ -98,7 +98,7 @@ impl Simulation {
             seed,
             schedule: Schedule::default(),
             network: Network::new(&swarm, chance.fork()),
-            oracles: Oracles::new(swarm.partitions),
+            oracles: Oracles::new(swarm.partitions, swarm.retention_bytes > 0),
             clients: Clients::new(&swarm, chance.fork()),
             damageable: *chance.choose(founders(&swarm)),
             replaced: None,

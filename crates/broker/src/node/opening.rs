@@ -14,6 +14,7 @@ use crate::disk::DiskView;
 use crate::options::NodeOptions;
 use crate::record_log::{self, RecordLog, RecordLogOptions, RecordWriter, SystemFiles};
 use crate::replication_loop::group_of;
+use crate::retention::RetentionLimits;
 
 /// What was opened for one partition.
 pub(super) struct Opened {
@@ -125,15 +126,25 @@ pub(super) fn open_partition(
     Ok(Opened { partition, engine, guard, left_out, records, writer, written })
 }
 
-/// The log gives no room back before it has its size, so on a small volume it must not become large.
-pub(super) fn log_options(disk: &DiskView) -> LogOptions {
-    const VOLUME_SHARE: u64 = 8;
+/// Of the volume, what the log keeps for members of the cluster that lack it, and at most as much of what it has not given back.
+const LOG_VOLUME_SHARE: u64 = 8;
+
+/// What the log keeps for members of the cluster that lack it: nothing for a node alone.
+pub(super) fn retention_limits(options: &NodeOptions, disk: &DiskView) -> RetentionLimits {
+    let volume_share = disk.total_bytes / LOG_VOLUME_SHARE;
+    let total_bytes_max = if options.cluster.is_some() { volume_share } else { 0 };
+    RetentionLimits { total_bytes_max, ..RetentionLimits::default() }
+}
+
+/// The log gives no room back before it has its size, so on a small volume it must not become large. What it keeps must fit, or
+/// it would be moved again and again.
+pub(super) fn log_options(disk: &DiskView, (retention, partition_count): (RetentionLimits, u16)) -> LogOptions {
     const FILES: u64 = 8;
     const SMALLEST_FILE_BYTES: u64 = 1 << 20;
     let usual = LogOptions::default();
-    let reclaim_above_bytes = usual.reclaim_above_bytes.min(disk.total_bytes / VOLUME_SHARE);
-    let file_bytes = usual.file_bytes.min(reclaim_above_bytes / FILES).max(SMALLEST_FILE_BYTES);
-    LogOptions { file_bytes, reclaim_above_bytes }
+    let unneeded_bytes = usual.reclaim_above_bytes.min(disk.total_bytes / LOG_VOLUME_SHARE);
+    let file_bytes = usual.file_bytes.min(unneeded_bytes / FILES).max(SMALLEST_FILE_BYTES);
+    LogOptions { file_bytes, reclaim_above_bytes: unneeded_bytes + retention.kept_bytes_max(partition_count) }
 }
 
 /// The same holds for the newest segment of each partition.

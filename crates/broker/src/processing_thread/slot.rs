@@ -138,6 +138,11 @@ impl Slot {
         self.partition.step_down(&mut self.surroundings);
     }
 
+    /// Its log cannot be read.
+    pub fn log_failed(&mut self, reason: &str) {
+        self.partition.log_failed(&mut self.surroundings, reason);
+    }
+
     /// Its thread owns it from here on. When the node is to work without this partition, it stops before anything is applied.
     pub fn begin(&mut self) {
         if let Some(reason) = self.left_out.take() {

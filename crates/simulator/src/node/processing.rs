@@ -10,7 +10,7 @@ use broker::record_log::{RecordLog, RecordLogOptions};
 use broker::upkeep::Upkeep;
 use engine::Engine;
 use protocol::{PartitionId, RecordPlace};
-use replication::{LogStore, Position};
+use replication::LogStore;
 use state::StoreHandle;
 
 use super::shell::{Around, Front};
@@ -32,7 +32,7 @@ impl Node {
             running.is_processing = false;
             let Some(news) = running.news.pop_front() else { break };
             let done = match news {
-                News::Install(partition, position) => self.install(partition, position, surroundings),
+                News::Install(partition, index) => self.install(partition, index, surroundings),
                 News::Committed(partition, entries, up_to) => {
                     self.with_loop(partition, surroundings, |of, around| of.enqueue(around, entries, up_to));
                     Ok(())
@@ -121,7 +121,7 @@ impl Node {
     fn install(
         &mut self,
         partition: PartitionId,
-        position: Position,
+        index: u64,
         surroundings: &mut Surroundings<'_>,
     ) -> Result<(), String> {
         let directory = self.state_directory(partition);
@@ -134,10 +134,10 @@ impl Node {
         (front.upkeep, front.written) = (None, None);
         running.searched = None;
         drop(running.partitions.remove(index_of(partition)));
-        let installed = running.received.install(partition, position.index, &directory);
-        installed.map_err(|error| format!("the received state {} cannot be installed: {error}", position.index))?;
+        let installed = running.received.install(partition, index, &directory);
+        installed.map_err(|error| format!("the received state {} cannot be installed: {error}", index))?;
         let engine = open_engine(partition, &directory, surroundings.swarm)?;
-        surroundings.oracles.installed(self.id, partition, position.index, &engine);
+        surroundings.oracles.installed(self.id, partition, index, &engine);
         let (last_timestamp, applied) = (engine.last_timestamp(), engine.applied());
         let (partition_loop, upkeep) = self.partition_loop(partition, engine, surroundings.swarm)?;
         let Some(running) = &mut self.running else { return Ok(()) };

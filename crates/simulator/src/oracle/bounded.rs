@@ -39,12 +39,17 @@ const STAYS: &[&str] = &[
 ];
 
 /// What each node's log does not need any more, by its checkpoints since it started.
-#[derive(Default)]
 pub struct Compacted {
     up_to: BTreeMap<(NodeId, PartitionId), u64>,
+    keeps_entries: bool,
 }
 
 impl Compacted {
+    /// Of nodes whose logs keep entries for members that lack them, or do not.
+    pub fn new(keeps_entries: bool) -> Self {
+        Compacted { up_to: BTreeMap::new(), keeps_entries }
+    }
+
     /// A node starts: it compacts its log at the next checkpoint.
     pub fn started(&mut self, node: NodeId, partition: PartitionId) {
         self.up_to.remove(&(node, partition));
@@ -57,6 +62,9 @@ impl Compacted {
 
     /// A node has made a round and written its log.
     pub fn check(&self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
+        if self.keeps_entries && status.membership.voters.len() > 1 {
+            return;
+        }
         let Some(up_to) = self.up_to.get(&(node, partition)) else { return };
         let first = status.first_index;
         assert!(first > *up_to, "node {node} keeps the log of {partition} from {first}, with a checkpoint at {up_to}");
