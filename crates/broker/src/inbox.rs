@@ -5,6 +5,7 @@ use protocol::{Command, PartitionId, Timestamp};
 use replication::{Message, NodeId, ReplicationError};
 
 use crate::flow_control::Permit;
+use crate::partition_loop::PartitionLoop;
 use crate::processing_thread::Slot;
 use crate::replication_loop::CommittedEntry;
 
@@ -30,6 +31,15 @@ pub(crate) enum Inbound {
         partition: PartitionId,
         /// The last log index that is part of the state.
         applied: u64,
+    },
+    /// A received state took the place of that of a partition.
+    StateInstalled {
+        /// The partition.
+        partition: PartitionId,
+        /// The last log index that is part of it.
+        applied: u64,
+        /// When its last batch happened.
+        last_timestamp: Timestamp,
     },
     /// The state of a partition cannot be trusted any more: this node takes no part in its group from here on.
     Died(PartitionId),
@@ -98,6 +108,15 @@ pub(crate) enum Work {
     },
     /// This node does not lead the partition any more.
     StepDown(PartitionId),
+    /// A received state of this index takes the place of that of the partition.
+    Install {
+        /// The partition.
+        partition: PartitionId,
+        /// The last log index that is part of the state.
+        index: u64,
+    },
+    /// A received state took the place of that of the partition.
+    Installed(Box<PartitionLoop<Permit>>),
     /// The log of the partition cannot be read, so nothing comes any more.
     LogFailed {
         /// The partition.
@@ -116,4 +135,19 @@ pub(crate) enum Work {
     ClockChanged,
     /// Apply what came before, make a last checkpoint and end.
     Stop,
+}
+
+impl Work {
+    /// The partition that it is for, which must have its state open for that.
+    pub fn partition(&self) -> Option<PartitionId> {
+        match self {
+            Work::Committed { partition, .. }
+            | Work::Lead { partition, .. }
+            | Work::StepDown(partition)
+            | Work::Install { partition, .. }
+            | Work::LogFailed { partition, .. }
+            | Work::CheckpointWritten { partition, .. } => Some(*partition),
+            Work::Add(_) | Work::Installed(_) | Work::ClockChanged | Work::Stop => None,
+        }
+    }
 }

@@ -13,6 +13,7 @@ use crate::exporting::ExporterProgress;
 use crate::flow_control::Backlog;
 use crate::inbox::Work;
 use crate::metrics::SharedMetrics;
+use crate::partition_loop::EmptyLoop;
 use crate::shared::Shared;
 use crate::status::Trouble;
 use crate::upkeep::{CheckpointError, Upkeep};
@@ -34,6 +35,13 @@ pub(crate) enum Maintenance {
     },
     /// Keep up one more partition of this node.
     Add(Box<Maintained>),
+    /// A received state takes the place of that of a partition, which is closed: let go of it.
+    Replace {
+        /// What stays of the partition.
+        partition: EmptyLoop,
+        /// The last log index that is part of the received state.
+        index: u64,
+    },
     /// Free the memory of a frozen layer.
     Drop(Retired),
     /// Room on the disk became available: what could not be written is tried again at once.
@@ -50,6 +58,18 @@ pub(crate) struct MaintenanceThread {
     pub exporter_stuck_after: Duration,
     pub log: Arc<RaftEngineLog>,
     pub exporter_backlog_limit_bytes: u64,
+    /// To the thread that puts received states into place.
+    pub replacements: Sender<Replacement>,
+}
+
+/// A received state that takes the place of that of a partition.
+pub(crate) struct Replacement {
+    /// What stays of the partition.
+    pub partition: EmptyLoop,
+    /// The last log index that is part of the received state.
+    pub index: u64,
+    /// What is kept up of the partition. Its upkeep may hold the old state.
+    pub maintained: Maintained,
 }
 
 /// What is kept up of a partition.
@@ -88,6 +108,7 @@ impl MaintenanceThread {
                     }
                     self.partitions.insert(maintained.partition, *maintained);
                 }
+                Ok(Maintenance::Replace { partition, index }) => self.replace(partition, index),
                 Ok(Maintenance::Drop(retired)) => drop(retired),
                 Ok(Maintenance::TryAgain) => {
                     let now = started.elapsed();
@@ -111,6 +132,12 @@ impl MaintenanceThread {
                 metrics.publish(&self.shared);
             }
         }
+    }
+
+    /// Lets go of a partition, whose checkpoints came before.
+    fn replace(&mut self, partition: EmptyLoop, index: u64) {
+        let maintained = self.partitions.remove(&partition.id()).expect("a partition of this node");
+        drop(self.replacements.send(Replacement { partition, index, maintained }));
     }
 
     fn write_checkpoints(&mut self, started: Instant) {

@@ -27,13 +27,15 @@ use crate::entrance::Entrance;
 use crate::entrances::Entrances;
 use crate::exporting::{self, Exporters, PauseSwitch, Progresses};
 use crate::inbox::{Inbound, QueuedCommand, Work};
-use crate::maintenance::{Maintenance, MaintenanceThread};
+use crate::maintenance::{Maintenance, MaintenanceThread, Replacement};
 use crate::member::Member;
 use crate::options::NodeOptions;
 use crate::processing_thread::ProcessingThread;
 use crate::record_log::{RecordLogs, WriteBackThread};
+use crate::replacement_thread::{ReplacementThread, StateHandles};
 use crate::replication_thread::ReplicationThread;
 use crate::shared::Shared;
+use crate::snapshots::ReceivedStates;
 use crate::status::Health;
 use crate::streams::Streams;
 
@@ -136,7 +138,8 @@ impl Node {
         let pause = Arc::new(PauseSwitch::open(directory.paths.exporting_pause())?);
         let exporters = host::hosted_exporters(&directory, &options, configured, &pause)?;
         opening::refuse_newer(&directory, partitions.iter().copied())?;
-        let engine = |&partition| Ok((partition, opening::open_engine(&options, &directory, partition)?));
+        let opener = opening::state_opener(&options, &directory);
+        let engine = |&partition| Ok((partition, opener.open(partition)?));
         let engines = partitions.iter().map(engine).collect::<Result<Vec<_>, StartError>>()?;
         let opening = Instant::now();
         let retention = opening::retention_limits(&options, &directory.disk.view());
@@ -170,6 +173,8 @@ impl Node {
             pause,
             stop_exporters,
             exporters_alive: Some(exporters_alive),
+            opener,
+            states: StateHandles::default(),
             partition_options,
             started: Instant::now(),
             options,
@@ -207,6 +212,7 @@ impl Node {
             log: self.host.log.clone(),
             exporter_backlog_limit_bytes: self.host.options.exporter_backlog_limit_bytes,
             exporter_stuck_after: self.host.options.exporter_stuck_after,
+            replacements: self.start_replacements()?,
         };
         self.threads.start(&self.shared, Stage::Maintenance, "maintenance".to_owned(), move || maintenance.run())?;
         let parts = self.hand_over(opened)?;
@@ -251,7 +257,7 @@ impl Node {
             return Err(StartError::Stopped);
         }
         opening::refuse_newer(&self.directory, [partition])?;
-        let engine = opening::open_engine(&self.host.options, &self.directory, partition)?;
+        let engine = self.host.opener.open(partition)?;
         let opened = self.host.open(&self.directory, (partition, engine))?;
         let added = self.hand_over(vec![opened]).and_then(wait_for);
         if let Err(error) = &added
@@ -267,6 +273,21 @@ impl Node {
     fn hand_over(&mut self, opened: Vec<Opened>) -> Result<Vec<TakesPart>, StartError> {
         opened.iter().for_each(|opened| self.host.announce(opened));
         opened.into_iter().map(|opened| self.host.hand_over(opened, &mut self.threads)).collect()
+    }
+
+    /// Starts the thread that puts received states into place. It ends with the last of those who have something for it.
+    fn start_replacements(&mut self) -> Result<Sender<Replacement>, StartError> {
+        let (sender, replacements) = crossbeam_channel::unbounded();
+        let thread = ReplacementThread {
+            shared: self.shared.clone(),
+            replacements,
+            received: ReceivedStates::new(self.directory.paths.partitions()),
+            opener: self.host.opener.clone(),
+            states: self.host.states.clone(),
+            maintenance: self.host.maintenance.clone(),
+        };
+        self.threads.start(&self.shared, Stage::Disk, "received states".to_owned(), move || thread.run())?;
+        Ok(sender)
     }
 
     fn start_disk(&mut self, pieces: Receiver<()>) -> Result<(), StartError> {
@@ -508,3 +529,6 @@ fn share(
         failure: Mutex::default(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -164,7 +164,35 @@ struct Unacknowledged {
     pause: i64,
 }
 
+/// A partition without its state, which is being replaced.
+#[derive(Debug)]
+pub struct EmptyPartition {
+    id: PartitionId,
+    options: PartitionOptions,
+    cluster_id: Option<Text>,
+    global_listeners: Arc<[GlobalListenerValue]>,
+}
+
+impl EmptyPartition {
+    /// The partition.
+    pub fn id(&self) -> PartitionId {
+        self.id
+    }
+
+    /// The partition with another state. It does not lead yet.
+    pub fn with_engine(self, engine: Engine) -> Partition {
+        let EmptyPartition { id, options, cluster_id, global_listeners } = self;
+        Partition { cluster_id, global_listeners, ..Partition::new(id, engine, options) }
+    }
+}
+
 impl Partition {
+    /// Closes the state, to be replaced by another one.
+    pub fn empty(self) -> EmptyPartition {
+        let Partition { id, options, cluster_id, global_listeners, .. } = self;
+        EmptyPartition { id, options, cluster_id, global_listeners }
+    }
+
     /// A partition on top of its recovered engine. It does not lead yet.
     pub fn new(id: PartitionId, engine: Engine, options: PartitionOptions) -> Self {
         let time = PartitionTime::new(engine.last_timestamp());

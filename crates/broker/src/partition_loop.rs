@@ -5,14 +5,15 @@
 
 use std::collections::VecDeque;
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Watch};
-use protocol::{Command, Payload, ProcessInstanceCreationIntent, Record, RecordPlace, Request};
+use protocol::{Command, PartitionId, Payload, ProcessInstanceCreationIntent, Record, RecordPlace, Request};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
-use crate::partition::{Effects, Moment, Partition, Room};
-use crate::record_log::{RecordLogError, RecordWriter};
+use crate::partition::{Effects, EmptyPartition, Moment, Partition, Room};
+use crate::record_log::{RecordLog, RecordLogError, RecordWriter};
 use crate::replication_loop::CommittedEntry;
 use crate::status::Health;
 
@@ -141,6 +142,12 @@ pub struct CheckpointPolicy {
     pub overlay_bytes: u64,
 }
 
+impl<P> std::fmt::Debug for PartitionLoop<P> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("PartitionLoop").field("partition", &self.partition.id()).finish_non_exhaustive()
+    }
+}
+
 /// One partition with what waits for it.
 pub struct PartitionLoop<P> {
     partition: Partition,
@@ -188,6 +195,38 @@ struct Unfinished<P> {
     permit: Option<P>,
     commands: usize,
     started: Duration,
+}
+
+/// What stays of a partition's loop while its state is replaced.
+#[derive(Debug)]
+pub struct EmptyLoop {
+    partition: EmptyPartition,
+    records: Arc<RecordLog>,
+    policy: CheckpointPolicy,
+    exported: RecordPlace,
+}
+
+impl EmptyLoop {
+    /// The partition.
+    pub fn id(&self) -> PartitionId {
+        self.partition.id()
+    }
+
+    /// Its record stream.
+    pub fn records(&self) -> &Arc<RecordLog> {
+        &self.records
+    }
+
+    /// The loop on another state, whose records go on in the same stream, behind a gap.
+    ///
+    /// # Errors
+    /// When the stream cannot go on there.
+    pub fn with_engine<P>(self, engine: Engine) -> Result<PartitionLoop<P>, RecordLogError> {
+        let records = self.records.go_on_behind(engine.record_place())?;
+        let mut of = PartitionLoop::new(self.partition.with_engine(engine), records, self.policy);
+        of.was_exported(self.exported);
+        Ok(of)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -462,11 +501,7 @@ impl<P> PartitionLoop<P> {
     fn drop_queue(&mut self, shell: &mut impl Shell<Permit = P>) {
         shell.refuse_all();
         self.unfinished = None;
-        let bytes = |queued| match queued {
-            Queued::Entry(entry) => entry.data.len(),
-            Queued::Lead(_) => 0,
-        };
-        let bytes: usize = self.queue.drain(..).map(bytes).sum();
+        let bytes = self.queued_bytes();
         shell.taken(bytes);
     }
 
@@ -521,6 +556,29 @@ impl<P> PartitionLoop<P> {
             }
             Err(error) => self.die(shell, &error.to_string()),
         }
+    }
+
+    /// Closes the state, because a received one takes its place. What waits to be applied is part of that one, and what was applied
+    /// last had no effects that anybody waits for: this node does not lead.
+    pub fn empty(mut self, shell: &mut impl Shell<Permit = P>) -> EmptyLoop {
+        self.step_down(shell);
+        let bytes = self.queued_bytes();
+        shell.taken(bytes);
+        EmptyLoop {
+            partition: self.partition.empty(),
+            records: self.records.log().clone(),
+            policy: self.policy,
+            exported: self.exported,
+        }
+    }
+
+    /// Forgets what waits, and says how many bytes that was.
+    fn queued_bytes(&mut self) -> usize {
+        let bytes = |queued: Queued<P>| match queued {
+            Queued::Entry(entry) => entry.data.len(),
+            Queued::Lead(_) => 0,
+        };
+        self.queue.drain(..).map(bytes).sum()
     }
 
     /// Whether the partition has stopped for good.

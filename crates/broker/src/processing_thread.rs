@@ -2,6 +2,7 @@
 
 mod slot;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,7 @@ use crate::disk::DiskState;
 use crate::inbox::Work;
 use crate::shared::Shared;
 
+use slot::EmptySlot;
 pub(crate) use slot::Slot;
 
 /// How long a stopping node waits for a checkpoint.
@@ -29,11 +31,20 @@ pub(crate) struct ProcessingThread {
     work: Receiver<Work>,
     /// In the order of their partitions.
     slots: Vec<Slot>,
+    /// Partitions whose state is being replaced.
+    empty: BTreeMap<PartitionId, Empty>,
+}
+
+/// A partition whose state is being replaced.
+struct Empty {
+    slot: EmptySlot,
+    /// What came meanwhile. Bounded by what the log thread hands out before it is applied.
+    waiting: Vec<Work>,
 }
 
 impl ProcessingThread {
     pub fn new(shared: Arc<Shared>, work: Receiver<Work>) -> Self {
-        ProcessingThread { shared, work, slots: Vec::new() }
+        ProcessingThread { shared, work, slots: Vec::new(), empty: BTreeMap::new() }
     }
 
     /// Runs until the node stops.
@@ -78,6 +89,13 @@ impl ProcessingThread {
     }
 
     fn handle(&mut self, work: Work) {
+        if let Some(empty) = work.partition().and_then(|partition| self.empty.get_mut(&partition)) {
+            // A checkpoint of the old state has come too late, and holds its file.
+            if !matches!(work, Work::CheckpointWritten { .. }) {
+                empty.waiting.push(work);
+            }
+            return;
+        }
         match work {
             Work::Committed { partition, entries, up_to } => {
                 self.with_slot(partition, |slot| slot.enqueue(entries, up_to));
@@ -92,12 +110,31 @@ impl ProcessingThread {
             }
             Work::Add(mut slot) => {
                 slot.begin();
-                let place = self.slots.partition_point(|other| other.id() < slot.id());
-                self.slots.insert(place, *slot);
+                self.insert(*slot);
+            }
+            Work::Install { partition, index } => self.empty(partition, index),
+            Work::Installed(partition) => {
+                let Some(empty) = self.empty.remove(&partition.partition().id()) else { return };
+                self.insert(empty.slot.fill(*partition));
+                empty.waiting.into_iter().for_each(|work| self.handle(work));
             }
             Work::ClockChanged => self.slots.iter_mut().for_each(Slot::touch),
             Work::Stop => unreachable!("the caller handles the end"),
         }
+    }
+
+    fn insert(&mut self, slot: Slot) {
+        let place = self.slots.partition_point(|other| other.id() < slot.id());
+        self.slots.insert(place, slot);
+    }
+
+    /// Closes the state of a partition, to be replaced by a received one. What comes meanwhile waits.
+    fn empty(&mut self, partition: PartitionId, index: u64) {
+        // A partition that has stopped for good takes part in nothing any more; the next start installs the state.
+        let place = self.slots.iter().position(|slot| slot.id() == partition && !slot.is_dead());
+        let Some(place) = place else { return };
+        let slot = self.slots.remove(place).empty(index);
+        self.empty.insert(partition, Empty { slot, waiting: Vec::new() });
     }
 
     fn slot(&mut self, partition: PartitionId) -> Option<&mut Slot> {

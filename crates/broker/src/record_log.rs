@@ -132,18 +132,11 @@ impl RecordLog {
     ) -> Result<(Arc<RecordLog>, RecordWriter), RecordLogError> {
         let Recovered { mut segments, before_uncertain } = recovery::recover(&options, checkpoint)?;
         let newest = segments.back().expect("recovery leaves a segment");
-        let source = recovery::source(&options, checkpoint.incarnation.max(newest.base.incarnation));
-        // There was no reader before, or the end is lost: what comes now does not follow what is there.
-        let is_behind = options.is_read && newest.last.number < checkpoint.number;
-        if is_behind || *newest.source != *source {
-            let base = if is_behind { checkpoint } else { newest.last };
-            let empty = segments.pop_back_if(|newest| newest.is_empty());
-            if let Some(empty) = empty.filter(|empty| empty.base.position != base.position) {
-                // The stream does not begin with it any more. (One with the same name is written over.)
-                let removed = options.files.remove(&empty.path);
-                removed.map_err(|error| RecordLogError::io("delete", &empty.path, error))?;
+        if let Some((next, replaces)) = segment_behind(&options, newest, checkpoint)? {
+            if replaces {
+                segments.pop_back();
             }
-            segments.push_back(recovery::create_segment(&options, &source, base)?.1);
+            segments.push_back(next);
         }
         let last = segments.back().expect("there is always a segment").last;
         let log = Arc::new(RecordLog {
@@ -155,6 +148,31 @@ impl RecordLog {
         });
         let writer = RecordWriter::open(log.clone(), last.position.max(checkpoint.position))?;
         Ok((log, writer))
+    }
+
+    /// Goes on behind the last record of a state that took the place of the one whose records there are. What was never derived
+    /// here is missing for readers, which see that by the numbers of the records ([`Gap`]). The writer before must be gone.
+    ///
+    /// # Errors
+    /// When a file cannot be written or synced. Nothing has changed for readers then.
+    pub fn go_on_behind(self: &Arc<Self>, checkpoint: RecordPlace) -> Result<RecordWriter, RecordLogError> {
+        // The end of what there is would look like damage if a power loss tore it later.
+        self.sync()?;
+        let newest = self.segments.lock().back().expect("there is always a segment").clone();
+        let next = segment_behind(&self.options, &newest, checkpoint)?;
+        let last = {
+            let mut segments = self.segments.lock();
+            if let Some((next, replaces)) = next {
+                if replaces {
+                    segments.pop_back();
+                }
+                segments.push_back(next);
+            }
+            segments.back().expect("there is always a segment").last
+        };
+        let writer = RecordWriter::open(self.clone(), last.position.max(checkpoint.position))?;
+        writer.publish(last);
+        Ok(writer)
     }
 
     /// The same as [`Upkeep::settle`](crate::upkeep::Upkeep::settle) at a start, for the records of a state that is durable up
@@ -311,6 +329,28 @@ impl RecordLog {
         let index = segments.iter().position(|segment| segment.base == base)?;
         Some((segments[index].length_bytes, index + 1 < segments.len()))
     }
+}
+
+/// The segment that follows the newest one when the state ends with the record `checkpoint`, and whether it takes the place of that;
+/// none when the newest one goes on.
+fn segment_behind(
+    options: &RecordLogOptions,
+    newest: &Segment,
+    checkpoint: RecordPlace,
+) -> Result<Option<(Segment, bool)>, RecordLogError> {
+    let source = recovery::source(options, checkpoint.incarnation.max(newest.base.incarnation));
+    // There was no reader before, or the end is lost: what comes now does not follow what is there.
+    let is_behind = options.is_read && newest.last.number < checkpoint.number;
+    if !is_behind && *newest.source == *source {
+        return Ok(None);
+    }
+    let base = if is_behind { checkpoint } else { newest.last };
+    if newest.is_empty() && newest.base.position != base.position {
+        // The stream does not begin with it any more. (One with the same name is written over.)
+        let removed = options.files.remove(&newest.path);
+        removed.map_err(|error| RecordLogError::io("delete", &newest.path, error))?;
+    }
+    Ok(Some((recovery::create_segment(options, &source, base)?.1, newest.is_empty())))
 }
 
 #[cfg(test)]

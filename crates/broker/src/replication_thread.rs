@@ -190,6 +190,10 @@ impl ReplicationThread {
                 }
                 self.shell.metrics.compacted(partition, started.elapsed());
             }
+            Inbound::StateInstalled { partition, applied, last_timestamp } => {
+                self.replication.state_installed(partition, last_timestamp);
+                self.take(Inbound::Checkpointed { partition, applied });
+            }
             Inbound::Died(partition) => {
                 if let Err(error) = self.replication.retire(partition) {
                     tracing::error!(%partition, %error, "the partition could not be taken out of its group");
@@ -349,10 +353,8 @@ impl Shell for ReplicationShell {
     }
 
     fn install(&mut self, partition: PartitionId, index: u64) {
-        let reason = format!(
-            "partition {partition} continues from a received state at {index}, which the next start puts into place"
-        );
-        self.shared.fail(&reason);
+        tracing::info!(%partition, index, "the state of the partition is replaced by one that another node sent");
+        self.tell(partition, Work::Install { partition, index });
     }
 
     fn log_failed(&mut self, partition: PartitionId, error: &LogError) {

@@ -39,7 +39,12 @@ impl ReceivedStates {
     }
 
     fn directory(&self, partition: PartitionId) -> PathBuf {
-        self.partitions.join(partition.0.to_string()).join("received")
+        self.partitions.join(partition.to_string()).join("received")
+    }
+
+    /// Whether the state of exactly this index is there.
+    pub fn has(&self, partition: PartitionId, index: u64) -> bool {
+        self.directory(partition).join(index.to_string()).join(STATE_FILE).exists()
     }
 
     /// Puts the state of exactly this index into the place of the present one, which must not be open.

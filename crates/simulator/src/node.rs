@@ -15,10 +15,12 @@ use std::time::Duration;
 use broker::partition::Moment;
 use broker::partition_loop::PartitionLoop;
 use broker::reception::{Reception, ReceptionOptions, Taken};
+use broker::replaced_state::Places;
 use broker::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use broker::snapshots::ReceivedStates;
+use broker::state_handle::StateHandle;
 use broker::{Client, FlowControlOptions, Permit};
-use engine::{BrokenInvariant, Engine, EngineOptions, Limits, Reply};
+use engine::{BrokenInvariant, Engine, EngineOptions, Fault, Limits, Reply};
 use parking_lot::Mutex;
 use protocol::{Command, JobAmount, PartitionId, StreamId, Timestamp};
 use replication::{
@@ -104,6 +106,8 @@ pub struct Node {
 struct Running {
     replication: Loop,
     partitions: Vec<PartitionLoop<Permit>>,
+    /// Of each partition, for those who read its checkpoints.
+    states: Vec<StateHandle>,
     fronts: Vec<Front>,
     exporting: Exporting,
     searched: Option<Searched>,
@@ -304,7 +308,8 @@ impl Node {
         }
         let logs = processing::logs(&fronts);
         let exporting = self.open_exporting(&logs, self.clock(surroundings.schedule))?;
-        let searched = self.open_searched(&logs, processing::states(&partitions), surroundings)?;
+        let states = processing::states(&partitions);
+        let searched = self.open_searched(&logs, states.clone(), surroundings)?;
         for (number, partition_loop) in (1..).zip(&mut partitions) {
             let partition = PartitionId(number);
             let acknowledged = exporting.acknowledged(partition);
@@ -319,6 +324,7 @@ impl Node {
             exporting,
             searched,
             partitions,
+            states,
             receiver: SnapshotReceiver::new(),
             received,
             senders: (0..SENDERS).map(|_| reception.client().new_sender()).collect(),
@@ -345,17 +351,18 @@ impl Node {
         let swarm = surroundings.swarm;
         let founders = founders(swarm);
         let voters = if founders.contains(&self.id) { founders } else { &[] };
-        let mut engine = open_engine(partition, &self.state_directory(partition), swarm)?;
+        let engine =
+            open_engine(partition, &self.state_directory(partition), swarm).map_err(|error| error.to_string())?;
         match replicas.create_group(group_of(partition), voters, engine.applied()) {
             Ok(()) => Ok(engine),
             Err(ReplicationError::StateBehindLog { compacted, .. }) => {
                 // The node stopped after it had accepted a state and before it used it.
-                let place = engine.record_place();
-                drop(engine);
-                self.settle_records(partition, place)?;
-                let installed = received.install(partition, compacted, &self.state_directory(partition));
-                installed.map_err(|error| format!("the received state {compacted} cannot be installed: {error}"))?;
-                engine = open_engine(partition, &self.state_directory(partition), swarm)?;
+                let directory = self.state_directory(partition);
+                let places = Places { received, state: &directory };
+                let records = self.record_options(partition);
+                let installed =
+                    places.install_at_start(engine, compacted, records, || open_engine(partition, &directory, swarm));
+                let engine = installed.map_err(|error| error.to_string())?;
                 surroundings.oracles.installed(self.id, partition, compacted, &engine);
                 let created = replicas.create_group(group_of(partition), voters, engine.applied());
                 created.map(|()| engine).map_err(|error| error.to_string())
@@ -693,13 +700,13 @@ fn send(from: NodeId, pause: Milliseconds, message: Message, surroundings: &mut 
     }
 }
 
-fn open_engine(partition: PartitionId, directory: &std::path::Path, swarm: &Swarm) -> Result<Engine, String> {
+fn open_engine(partition: PartitionId, directory: &std::path::Path, swarm: &Swarm) -> Result<Engine, Fault> {
     let options = EngineOptions {
         limits: Some(limits(swarm)),
         broken_invariant: BrokenInvariant::Stops,
         ..EngineOptions::new(partition, swarm.partitions)
     };
-    Engine::open(options, directory).map_err(|error| error.to_string())
+    Engine::open(options, directory)
 }
 
 fn limits(swarm: &Swarm) -> Limits {

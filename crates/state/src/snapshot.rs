@@ -7,6 +7,7 @@
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use heed::types::Bytes;
 use heed::{Database, Env, EnvFlags, EnvOpenOptions, PutFlags, RoTxn, WithoutTls};
@@ -101,6 +102,13 @@ impl Store {
     /// Writes the state of the last written checkpoint to a stream.
     pub fn snapshot_to(&self, out: impl Write) -> Result<SnapshotSummary, StoreError> {
         self.snapshot()?.write_to(out)
+    }
+
+    /// Waits until nobody holds the store in a directory any more, but no longer than a limit. `false` when somebody still does.
+    pub fn wait_until_closed(directory: &Path, limit: Duration) -> bool {
+        // A directory that is not there holds no store.
+        let Ok(canonical) = directory.canonicalize() else { return true };
+        heed::env_closing_event(canonical).is_none_or(|closing| closing.wait_timeout(limit))
     }
 
     /// Replaces the store in a directory, which must not be open, by what a stream holds. The old file stays until the new

@@ -52,8 +52,13 @@ impl Paths {
         self.exporters().join("pause")
     }
 
+    /// The directory that has one directory for each partition.
+    pub fn partitions(&self) -> PathBuf {
+        self.0.join(PARTITIONS)
+    }
+
     fn partition(&self, partition: PartitionId) -> PathBuf {
-        self.0.join(PARTITIONS).join(partition.to_string())
+        self.partitions().join(partition.to_string())
     }
 
     /// What exporters keep.

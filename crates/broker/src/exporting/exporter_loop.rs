@@ -10,11 +10,11 @@ use std::time::Duration;
 use engine::{Fault, LivingRecords};
 use exporters::{Delivery, ExporterError, Opening, PartitionExporter, RecordFilter, Resume, Role};
 use protocol::{Record, RecordPlace, Timestamp};
-use state::StoreHandle;
 
 use super::progress::Call;
 use super::{ExporterProgress, ExporterState, Keeper};
 use crate::record_log::{Answer, Next, Offer, Read, RecordLogError, RecordReader};
+use crate::state_handle::StateHandle;
 
 /// Records that are exported before the exporter may flush.
 pub(super) const TURN_RECORDS: usize = 1_000;
@@ -35,7 +35,7 @@ pub struct ExporterLoop {
     /// A record that was read and not exported yet.
     next: Option<Read>,
     /// The state of the partition, for an exporter that has to be told what lives.
-    store: Option<StoreHandle>,
+    state: Option<StateHandle>,
     /// What lives, as long as it is told.
     living: Option<Living>,
     /// Records up to there are gone that the exporter did not want to go on behind: what lives has to be told as of there at least, or
@@ -57,6 +57,8 @@ pub struct ExporterLoop {
 struct Living {
     records: LivingRecords,
     slice: VecDeque<Record>,
+    /// Of the state, as long as that is not replaced.
+    number: u64,
 }
 
 /// When something that failed is tried again.
@@ -107,6 +109,8 @@ enum Failure {
     State(#[from] Fault),
     #[error("What lives cannot be read: the partition has no checkpoint yet.")]
     NoCheckpoint,
+    #[error("What lives cannot be read: a state that another node sent takes the place of the partition's state.")]
+    ReplacedState,
     #[error("What lives cannot be read: the newest checkpoint ends with record {0}, before those that are gone.")]
     OldCheckpoint(u64),
 }
@@ -116,7 +120,7 @@ impl Failure {
         match self {
             Failure::Exporter(error) => error.is_loss(),
             // What was told of the state is not all of it: it is told again from the beginning.
-            Failure::State(_) | Failure::NoCheckpoint | Failure::OldCheckpoint(_) => true,
+            Failure::State(_) | Failure::NoCheckpoint | Failure::ReplacedState | Failure::OldCheckpoint(_) => true,
             Failure::Records(_) => false,
         }
     }
@@ -140,7 +144,7 @@ impl ExporterLoop {
             role: Role::Follower,
             reader: None,
             next: None,
-            store: None,
+            state: None,
             living: None,
             gone: RecordPlace::default(),
             exported: acknowledged,
@@ -152,9 +156,18 @@ impl ExporterLoop {
     }
 
     /// The state of the partition, from which an exporter is told what lives when it asks for that.
-    pub fn with_state(mut self, store: StoreHandle) -> Self {
-        self.store = Some(store);
+    pub fn with_state(mut self, state: StateHandle) -> Self {
+        self.state = Some(state);
         self
+    }
+
+    /// A received state takes the place of the partition's state, which must not be held then: what lives is told again, of the
+    /// new one.
+    pub fn let_go_of_replaced_state(&mut self, now: Duration) {
+        let is_current = |living: &Living| self.state.as_ref().is_some_and(|state| state.is_current(living.number));
+        if self.living.as_ref().is_some_and(|living| !is_current(living)) {
+            self.end(Err(Failure::ReplacedState), now, |of| &mut of.retry);
+        }
     }
 
     /// What others see of the exporter.
@@ -196,6 +209,7 @@ impl ExporterLoop {
     /// there is more to do at once.
     pub fn turn(&mut self, now: Duration, clock: Timestamp) -> bool {
         let mut more = false;
+        self.let_go_of_replaced_state(now);
         if self.progress.is_paused() {
             // What it has taken goes on its way. Nothing more comes to it, and what it failed with is past.
             self.retry = Retry::new();
@@ -255,14 +269,15 @@ impl ExporterLoop {
             Resume::AsTheNodeSays => kept.acknowledged,
             Resume::After(place) => place,
             Resume::FromState => {
-                let living = self.store.as_ref().map(|store| LivingRecords::of(progress.partition(), store));
-                let records = living.transpose()?.flatten().ok_or(Failure::NoCheckpoint)?;
+                let state = self.state.as_ref().ok_or(Failure::NoCheckpoint)?;
+                let (store, number) = state.get().ok_or(Failure::ReplacedState)?;
+                let records = LivingRecords::of(progress.partition(), &store)?.ok_or(Failure::NoCheckpoint)?;
                 let place = records.place();
                 // Numbers go back when a partition was restored, and positions have gaps of their own.
                 if (place.incarnation, place.number) < (self.gone.incarnation, self.gone.number) {
                     return Err(Failure::OldCheckpoint(place.position));
                 }
-                self.living = Some(Living { records, slice: VecDeque::new() });
+                self.living = Some(Living { records, slice: VecDeque::new(), number });
                 place
             }
         };

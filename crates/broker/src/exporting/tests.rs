@@ -12,6 +12,7 @@ use protocol::{
 use super::exporter_loop::TURN_RECORDS;
 use super::*;
 use crate::record_log::{RecordLog, RecordLogOptions, RecordWriter};
+use crate::state_handle::StateHandle;
 
 const PARTITION: PartitionId = PartitionId(1);
 const START: Duration = Duration::ZERO;
@@ -519,7 +520,7 @@ fn at_a_hole(directory: &Path, state: &mut Checkpointed) -> (ExporterLoop, Rebui
     let keeper = Arc::new(Keeper::new(file, kept));
     let progress = ExporterProgress::new("rebuilt", keeper.kept(PARTITION), log, 0, || {});
     let director = ExporterLoop::new(Box::new(rebuilt.clone()), RecordFilter::default(), Arc::new(progress), keeper)
-        .with_state(state.engine.store().handle());
+        .with_state(StateHandle::new(state.engine.store().handle()));
     (director, rebuilt, writer)
 }
 
@@ -571,7 +572,7 @@ fn what_lives_is_told_of_a_state_that_was_restored_whatever_its_number() {
     let value = IncarnationValue { incarnation: 2, key_counter: 1_000, position: 100 };
     restored
         .go_on(vec![Command::of_system(Key::NONE, Payload::Incarnation(IncarnationIntent::Raise, Box::new(value)))]);
-    let mut director = director.with_state(restored.engine.store().handle());
+    let mut director = director.with_state(StateHandle::new(restored.engine.store().handle()));
     until_told(&mut director, 100, &rebuilt, 6);
     assert_eq!(rebuilt.0.lock().1.last().map(String::as_str), Some("living up to 2 of 2"));
 }

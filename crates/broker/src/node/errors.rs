@@ -12,6 +12,7 @@ use crate::applying::RefusedError;
 use crate::cluster::JoinError;
 use crate::data_directory::error::DataDirectoryError;
 use crate::record_log::RecordLogError;
+use crate::replaced_state::ReplaceError;
 
 /// A node could not start.
 #[derive(Debug, thiserror::Error)]
@@ -91,6 +92,9 @@ pub enum StartError {
     /// The record stream of a partition cannot be opened.
     #[error(transparent)]
     Records(#[from] RecordLogError),
+    /// A state that another node sent cannot take its place.
+    #[error(transparent)]
+    Received(#[from] ReplaceError),
     /// An exporter refuses its configuration.
     #[error(transparent)]
     Exporter(#[from] ExporterError),

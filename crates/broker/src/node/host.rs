@@ -29,9 +29,12 @@ use crate::partition::{Partition, PartitionOptions};
 use crate::partition_loop::CheckpointPolicy;
 use crate::processing_thread::Slot;
 use crate::record_log::RecordLogs;
+use crate::replacement_thread::StateHandles;
 use crate::requests::Requests;
 use crate::restored;
 use crate::shared::Shared;
+use crate::state_handle::StateHandle;
+use crate::state_opener::StateOpener;
 use crate::upkeep::Upkeep;
 use crate::write_throttle::WriteThrottle;
 
@@ -56,6 +59,10 @@ pub(super) struct Host {
     pub stop_exporters: Receiver<()>,
     /// Every thread of an exporter has one. Dropped before the node waits for them.
     pub exporters_alive: Option<Sender<()>>,
+    /// Opens states.
+    pub opener: StateOpener,
+    /// The states of all partitions, for those who read their checkpoints.
+    pub states: StateHandles,
     pub partition_options: PartitionOptions,
     pub started: Instant,
 }
@@ -122,7 +129,15 @@ impl Host {
 
     /// Opens a partition whose state is open.
     pub fn open(&self, directory: &DataDirectory, state: (PartitionId, engine::Engine)) -> Result<Opened, StartError> {
-        opening::open_partition(&self.options, directory, &self.log, &self.voters(), &self.record_pieces, state)
+        opening::open_partition(
+            &self.options,
+            directory,
+            &self.log,
+            &self.voters(),
+            &self.record_pieces,
+            &self.opener,
+            state,
+        )
     }
 
     /// Makes the way into a partition, which stays closed until the partition is led.
@@ -157,7 +172,9 @@ impl Host {
     pub fn hand_over(&self, opened: Opened, threads: &mut Threads) -> Result<TakesPart, StartError> {
         let partition = opened.partition;
         self.records.write().push(opened.records.clone());
-        let exporters = self.start_exporters(&opened, threads)?;
+        let state = StateHandle::new(opened.engine.store().handle());
+        self.states.write().insert(partition, state.clone());
+        let exporters = self.start_exporters(&opened, &state, threads)?;
         let processing = self.work[self.thread_of(partition)].clone();
         let maintained = Maintained {
             partition,
@@ -207,6 +224,7 @@ impl Host {
     fn start_exporters(
         &self,
         opened: &Opened,
+        state: &StateHandle,
         threads: &mut Threads,
     ) -> Result<Vec<Arc<ExporterProgress>>, StartError> {
         let (partition, now) = (opened.partition, self.shared.clock.now_milliseconds());
@@ -227,7 +245,7 @@ impl Host {
             let progress = Arc::new(progress);
             progresses.push(progress.clone());
             let exporter = ExporterLoop::new(exporter.partition(partition), filter.clone(), progress, keeper.clone())
-                .with_state(opened.engine.store().handle());
+                .with_state(state.clone());
             let thread = ExporterThread {
                 shared: self.shared.clone(),
                 exporter,

@@ -13,8 +13,11 @@ use crate::data_directory::DataDirectory;
 use crate::disk::DiskView;
 use crate::options::NodeOptions;
 use crate::record_log::{self, RecordLog, RecordLogOptions, RecordWriter, SystemFiles};
+use crate::replaced_state::Places;
 use crate::replication_loop::group_of;
 use crate::retention::RetentionLimits;
+use crate::snapshots::ReceivedStates;
+use crate::state_opener::StateOpener;
 
 /// What was opened for one partition.
 pub(super) struct Opened {
@@ -71,21 +74,17 @@ pub(super) fn refuse_newer(
     Ok(())
 }
 
-/// Opens the state of a partition. That is done for all partitions before the logs and the records are opened: these are cut back
+/// Opens the states of partitions. That is done for all partitions before the logs and the records are opened: these are cut back
 /// to where they are whole then, and a start that is refused for a state of a newer version must leave them to that version.
-pub(super) fn open_engine(
-    options: &NodeOptions,
-    directory: &DataDirectory,
-    partition: PartitionId,
-) -> Result<Engine, StartError> {
+pub(super) fn state_opener(options: &NodeOptions, directory: &DataDirectory) -> StateOpener {
     let engine_options = EngineOptions {
         first_level: directory.first_level,
         newest_level: options.newest_feature_level,
         // Other work is admitted up to twice as much.
         continuation_overlay_bytes_max: options.flow_control.state_limit_of(options.partition_count) / 2,
-        ..EngineOptions::new(partition, options.partition_count)
+        ..EngineOptions::new(PartitionId::DEPLOYMENT, options.partition_count)
     };
-    Ok(Engine::open(engine_options, &directory.paths.state(partition))?)
+    StateOpener::new(engine_options, directory.paths.clone())
 }
 
 /// Opens the rest of a partition.
@@ -95,6 +94,7 @@ pub(super) fn open_partition(
     log: &RaftEngineLog,
     voters: &[NodeId],
     pieces: &crossbeam_channel::Sender<()>,
+    opener: &StateOpener,
     (partition, engine): (PartitionId, Engine),
 ) -> Result<Opened, StartError> {
     let paths = &directory.paths;
@@ -103,7 +103,6 @@ pub(super) fn open_partition(
         note: ApplyingNote::open(&paths.applying(partition), partition)?,
         times: CommandTimes::of(partition),
     };
-    let left_out = applying::reason_to_leave_out(log, paths, partition, &guard, &engine);
     let (readers, written): (Vec<_>, Vec<_>) = options.exporters.iter().map(|_| crossbeam_channel::bounded(1)).unzip();
     let record_options = RecordLogOptions {
         partition,
@@ -116,12 +115,20 @@ pub(super) fn open_partition(
         write_back: Some(pieces.clone()),
     };
     // Before the record log, which drops what the state does not lead to.
-    check_applied(log, group_of(partition), voters, engine.applied()).map_err(|error| match error {
-        ReplicationError::StateBehindLog { applied, compacted, .. } => {
-            StartError::StateLost { partition, path: paths.state(partition), applied, compacted }
+    let engine = match check_applied(log, group_of(partition), voters, engine.applied()) {
+        Ok(()) => engine,
+        Err(ReplicationError::StateBehindLog { applied, compacted, .. }) => {
+            let received = ReceivedStates::new(paths.partitions());
+            if !received.has(partition, compacted) {
+                return Err(StartError::StateLost { partition, path: paths.state(partition), applied, compacted });
+            }
+            tracing::info!(%partition, index = compacted, "putting a state into place that another node sent before the last stop");
+            let places = Places { received: &received, state: &paths.state(partition) };
+            places.install_at_start(engine, compacted, record_options.clone(), || opener.open(partition))?
         }
-        error => error.into(),
-    })?;
+        Err(error) => return Err(error.into()),
+    };
+    let left_out = applying::reason_to_leave_out(log, paths, partition, &guard, &engine);
     let (records, writer) = RecordLog::open(record_options, engine.record_place())?;
     Ok(Opened { partition, engine, guard, left_out, records, writer, written })
 }

@@ -170,6 +170,40 @@ impl Slot {
     pub fn is_checkpointing(&self) -> bool {
         self.partition.is_checkpointing()
     }
+
+    pub fn is_dead(&self) -> bool {
+        self.partition.is_dead()
+    }
+
+    /// Closes the state, and lets a received one of this index take its place.
+    pub fn empty(mut self, index: u64) -> EmptySlot {
+        let partition = self.partition.empty(&mut self.surroundings);
+        // Answers that another node's state skips never come here.
+        self.surroundings.entrance.lost();
+        drop(self.surroundings.maintenance.send(Maintenance::Replace { partition, index }));
+        EmptySlot { surroundings: self.surroundings }
+    }
+}
+
+/// What stays of a partition while its state is replaced.
+pub(crate) struct EmptySlot {
+    surroundings: Surroundings,
+}
+
+impl EmptySlot {
+    /// The partition goes on from another state.
+    pub fn fill(mut self, partition: PartitionLoop<Permit>) -> Slot {
+        let engine = partition.partition().engine();
+        self.surroundings.guard.note.checkpointed(engine.applied());
+        self.surroundings.entrance.applied(engine);
+        self.surroundings.shared.adopt_cluster(engine);
+        if self.surroundings.id == PartitionId::DEPLOYMENT {
+            self.surroundings.shared.clock.adopt(engine.pinned_clock());
+        }
+        let (applied, position) = (engine.applied(), engine.last_position());
+        tracing::info!(partition = %self.surroundings.id, applied, position, "the partition goes on from a received state");
+        Slot { partition, surroundings: self.surroundings, left_out: None }
+    }
 }
 
 impl Surroundings {

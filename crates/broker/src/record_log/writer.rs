@@ -96,6 +96,11 @@ impl RecordWriter {
         self.begins.back().map_or(self.segment.base.incarnation, |begins| begins.incarnation)
     }
 
+    /// The stream that it writes.
+    pub(crate) fn log(&self) -> &Arc<RecordLog> {
+        &self.log
+    }
+
     /// Position of the last record that is written.
     pub fn last_position(&self) -> u64 {
         self.segment.last.position
@@ -159,7 +164,7 @@ impl RecordWriter {
     }
 
     /// Lets readers have the records up to the last one of a batch.
-    fn publish(&self, last: RecordPlace) {
+    pub(super) fn publish(&self, last: RecordPlace) {
         self.log.readable.store(last.position, Ordering::Release);
         for reader in &self.log.options.readers {
             // A full channel means that the reader already knows; a closed one, that it has ended.

@@ -7,11 +7,13 @@ use broker::Permit;
 use broker::partition::{Partition, PartitionOptions};
 use broker::partition_loop::{CheckpointPolicy, PartitionLoop, Shell};
 use broker::record_log::{RecordLog, RecordLogOptions};
+use broker::replaced_state::Places;
+use broker::state_handle::StateHandle;
 use broker::upkeep::Upkeep;
 use engine::Engine;
-use protocol::{PartitionId, RecordPlace};
+use protocol::PartitionId;
 use replication::LogStore;
-use state::StoreHandle;
+use state::Store;
 
 use super::shell::{Around, Front};
 use super::{Inbound, News, Node, index_of, open_engine};
@@ -69,6 +71,16 @@ impl Node {
         surroundings: &mut Surroundings<'_>,
         call: impl FnOnce(&mut PartitionLoop<Permit>, &mut Around<'_, '_>),
     ) {
+        let index = index_of(partition);
+        self.with_loops(partition, surroundings, |loops, around| call(&mut loops[index], around));
+    }
+
+    fn with_loops(
+        &mut self,
+        partition: PartitionId,
+        surroundings: &mut Surroundings<'_>,
+        call: impl FnOnce(&mut Vec<PartitionLoop<Permit>>, &mut Around<'_, '_>),
+    ) {
         let (life, is_slow) = (self.life(), self.is_slow);
         let index = index_of(partition);
         let started = self.running.as_ref().map_or(0, |running| running.fronts[index].started);
@@ -88,7 +100,7 @@ impl Node {
             replication: &running.replication,
             surroundings,
         };
-        call(&mut running.partitions[index], &mut around);
+        call(&mut running.partitions, &mut around);
         let stopped = running.fronts[index].stopped.take();
         if let Some(reason) = stopped {
             self.fail(&reason, surroundings);
@@ -124,32 +136,32 @@ impl Node {
         index: u64,
         surroundings: &mut Surroundings<'_>,
     ) -> Result<(), String> {
-        let directory = self.state_directory(partition);
+        let (directory, at) = (self.state_directory(partition), index_of(partition));
         let Some(running) = &mut self.running else { return Ok(()) };
-        let front = &mut running.fronts[index_of(partition)];
-        if let Some(upkeep) = &front.upkeep {
-            upkeep.settle().map_err(|error| error.to_string())?;
-        }
+        let handle = running.states[at].clone();
+        handle.take_away();
         // Everything that holds the old file must be gone.
+        let front = &mut running.fronts[at];
         (front.upkeep, front.written) = (None, None);
-        running.searched = None;
-        drop(running.partitions.remove(index_of(partition)));
-        let installed = running.received.install(partition, index, &directory);
-        installed.map_err(|error| format!("the received state {} cannot be installed: {error}", index))?;
-        let engine = open_engine(partition, &directory, surroundings.swarm)?;
-        surroundings.oracles.installed(self.id, partition, index, &engine);
-        let (last_timestamp, applied) = (engine.last_timestamp(), engine.applied());
-        let (partition_loop, upkeep) = self.partition_loop(partition, engine, surroundings.swarm)?;
-        let Some(running) = &mut self.running else { return Ok(()) };
+        if let Some(searched) = &mut running.searched {
+            searched.let_go(partition, Duration::from_millis(surroundings.schedule.now()));
+        }
+        let mut empty = None;
+        self.with_loops(partition, surroundings, |loops, around| empty = Some(loops.remove(at).empty(around)));
+        let (Some(empty), Some(running)) = (empty, &mut self.running) else { return Ok(()) };
+        assert!(Store::wait_until_closed(&directory, Duration::ZERO), "nobody holds the old state of {partition}");
+        let records = empty.records().clone();
+        let places = Places { received: &running.received, state: &directory };
+        let installed = places.install(empty, index, || open_engine(partition, &directory, surroundings.swarm));
+        let of: PartitionLoop<Permit> = installed.map_err(|error| error.to_string())?;
+        let engine = of.partition().engine();
+        surroundings.oracles.installed(self.id, partition, index, engine);
+        handle.put(engine.store().handle());
+        let (last_timestamp, applied, position) = (engine.last_timestamp(), engine.applied(), engine.last_position());
         running.replication.state_installed(partition, last_timestamp);
-        running.partitions.insert(index_of(partition), partition_loop);
-        let front = &mut running.fronts[index_of(partition)];
-        (front.upkeep, front.started) = (Some(upkeep), surroundings.schedule.now());
-        let (logs, states) = (logs(&running.fronts), states(&running.partitions));
-        let exporting = self.open_exporting(&logs, self.clock(surroundings.schedule))?;
-        let searched = self.open_searched(&logs, states, surroundings)?;
-        let Some(running) = &mut self.running else { return Ok(()) };
-        (running.exporting, running.searched) = (exporting, searched);
+        running.partitions.insert(at, of);
+        let front = &mut running.fronts[at];
+        (front.upkeep, front.started) = (Some(Upkeep::new(records, position)), surroundings.schedule.now());
         self.take(Inbound::Checkpointed(partition, applied), surroundings);
         Ok(())
     }
@@ -174,7 +186,7 @@ impl Node {
         Ok((PartitionLoop::new(partition, writer, policy), Upkeep::new(records, place.position)))
     }
 
-    fn record_options(&self, partition: PartitionId) -> RecordLogOptions {
+    pub(super) fn record_options(&self, partition: PartitionId) -> RecordLogOptions {
         RecordLogOptions {
             partition,
             directory: self.partition_directory(partition).join("records"),
@@ -185,11 +197,6 @@ impl Node {
             readers: Vec::new(),
             write_back: None,
         }
-    }
-
-    /// Brings to the disk what there is of the records of a state that is to be replaced.
-    pub(super) fn settle_records(&self, partition: PartitionId, place: RecordPlace) -> Result<(), String> {
-        RecordLog::settle(self.record_options(partition), place).map_err(|error| error.to_string())
     }
 
     pub(super) fn begin_checkpoint(&mut self, partition: PartitionId, surroundings: &mut Surroundings<'_>) {
@@ -268,8 +275,8 @@ pub(super) fn logs(fronts: &[Front]) -> Vec<Arc<RecordLog>> {
 }
 
 /// The states of all partitions.
-pub(super) fn states(partitions: &[PartitionLoop<Permit>]) -> Vec<StoreHandle> {
-    partitions.iter().map(|of| of.partition().engine().store().handle()).collect()
+pub(super) fn states(partitions: &[PartitionLoop<Permit>]) -> Vec<StateHandle> {
+    partitions.iter().map(|of| StateHandle::new(of.partition().engine().store().handle())).collect()
 }
 
 /// Rounded up: what is due then is due.

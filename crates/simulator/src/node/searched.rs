@@ -9,12 +9,12 @@ use std::time::Duration;
 
 use broker::exporting::{ExporterLoop, ExporterProgress, Keeper, PositionsFile};
 use broker::record_log::RecordLog;
+use broker::state_handle::StateHandle;
 use chance::Chance;
 use exporters::{Controller, Delivery, ExporterError, Kept, Opening, PartitionExporter, RecordFilter, Resume, Role};
 use parking_lot::Mutex;
 use protocol::{PartitionId, Record, RecordPlace, Timestamp};
 use readmodel::ReadModel;
-use state::StoreHandle;
 
 use super::{Node, Surroundings, index_of};
 use crate::rows::{self, Rows};
@@ -138,7 +138,7 @@ impl Searched {
     pub fn open(
         directory: &Path,
         logs: &[Arc<RecordLog>],
-        states: Vec<StoreHandle>,
+        states: Vec<StateHandle>,
         clock: Timestamp,
     ) -> Result<Self, String> {
         let path = directory.join("exporters").join("read-model.positions");
@@ -147,7 +147,7 @@ impl Searched {
         let told = Arc::<Mutex<Told>>::default();
         let partitions = logs.iter().map(|log| log.partition());
         let model = ReadModel::new(&directory.join("read-model"), partitions).map_err(|error| error.to_string())?;
-        let of_partition = |(log, state): (&Arc<RecordLog>, StoreHandle)| {
+        let of_partition = |(log, state): (&Arc<RecordLog>, StateHandle)| {
             let partition = log.partition();
             let progress = ExporterProgress::new(readmodel::NAME, keeper.kept(partition), log.clone(), clock, || {});
             let consumer = Consumer {
@@ -173,6 +173,11 @@ impl Searched {
         (progress.acknowledged(), progress.saved())
     }
 
+    /// The state of a partition is being replaced.
+    pub fn let_go(&mut self, partition: PartitionId, now: Duration) {
+        self.loops[index_of(partition)].let_go_of_replaced_state(now);
+    }
+
     /// Lets it have a turn, and says what searches find then.
     pub fn turn(&mut self, now: Duration, clock: Timestamp, chance: &mut Chance) -> Vec<Shown> {
         self.told.lock().looks = chance.one_in(200);
@@ -193,7 +198,7 @@ impl Node {
     pub(super) fn open_searched(
         &self,
         logs: &[Arc<RecordLog>],
-        states: Vec<StoreHandle>,
+        states: Vec<StateHandle>,
         surroundings: &Surroundings<'_>,
     ) -> Result<Option<Searched>, String> {
         let clock = self.clock(surroundings.schedule);
