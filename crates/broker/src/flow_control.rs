@@ -108,6 +108,7 @@ impl Admission {
             Payload::Job(JobIntent::Yield | JobIntent::TimeOut | JobIntent::RecurAfterBackoff, _)
             | Payload::Deployment(DeploymentIntent::Distribute, _)
             | Payload::JobStream(..)
+            | Payload::JobPoll(..)
             | Payload::CommandDistribution(..)
             | Payload::ProcessInstanceBatch(..)
             | Payload::Work(..)

@@ -246,7 +246,7 @@ impl Partition {
         let begins_anew = begin_anew.is_some();
         effects.submit.extend(begin_anew);
         // The streams of earlier leaders' gateways register again; until then no job may be pushed.
-        effects.submit.extend(self.engine.clear_streams_command());
+        effects.submit.extend(self.engine.lost_streams(|_| None).map(engine::remove_lost_stream));
         // Before all that comes in: what has a number of this leadership is behind it in the log.
         effects.submit.push(self.engine.start_command(self.options.node));
         self.adapt_state(effects);

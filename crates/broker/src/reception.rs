@@ -175,7 +175,7 @@ impl Reception {
 
     /// Hands a job to its stream, or gives it back when the stream is gone.
     pub fn push(&self, partition: PartitionId, push: Push) {
-        self.shared.streams.push(&self.shared, partition, push);
+        self.shared.streams.push(partition, push);
     }
 
     /// Answers a request of this node.

@@ -13,9 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use protocol::{
-    Command, JobAmount, JobIntent, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, StreamId, Text,
-};
+use protocol::{Command, JobAmount, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, StreamId, Text};
 
 use crate::flow_control::{Admission, Permit};
 use crate::inbox::{Inbound, QueuedCommand};
@@ -40,8 +38,8 @@ pub struct StreamSpecification {
 
 /// Where the jobs of a stream go.
 pub trait JobSink: Send + Sync {
-    /// Takes a job. Never blocks: the credit window guarantees room. `false` means that the client is gone: the broker
-    /// gives the job back. So once the jobs for [`StreamHandle::close`] are collected, it must only answer `false`.
+    /// Takes a job. Never blocks: the credit window guarantees room. `false` means that the client is gone, and that the
+    /// stream is about to be closed, which gives the job back.
     fn push(&self, push: Push) -> bool;
 }
 
@@ -106,7 +104,7 @@ struct Credit {
     registered: bool,
     /// What came from the partition, as all that follows since the stream was opened.
     pushed: JobAmount,
-    /// What the connection took, or was given back.
+    /// What the connection took, in the order in which it came: so `delivered.jobs` is the number of the last such push.
     delivered: JobAmount,
     /// What the partition knows.
     granted: JobAmount,
@@ -243,10 +241,9 @@ impl Streams {
         submit(shared, partition, &stream_command(JobStreamIntent::Add, stream, &credit), permit);
     }
 
-    /// Hands a job to its stream, or gives it back when the stream is gone.
-    pub fn push(&self, shared: &Shared, partition: PartitionId, push: Push) {
+    /// Hands a job to its stream. When that is gone, nothing is to be done: its removal gives the job back.
+    pub fn push(&self, partition: PartitionId, push: Push) {
         let stream = self.open.read().get(&push.stream.number).cloned();
-        let key = push.key;
         if let Some(stream) = stream.filter(|stream| stream.id == push.stream) {
             let amount = JobAmount::of(&push.job);
             {
@@ -258,14 +255,8 @@ impl Streams {
                 self.pushed.fetch_add(1, Ordering::Relaxed);
                 return;
             }
-            stream.returned(shared, partition, amount);
         }
-        self.give_back(shared, partition, key);
-    }
-
-    fn give_back(&self, shared: &Shared, partition: PartitionId, key: Key) {
         self.yielded.fetch_add(1, Ordering::Relaxed);
-        submit(shared, partition, &Command::of_system(key, Payload::Job(JobIntent::Yield, Arc::default())), None);
     }
 }
 
@@ -310,20 +301,17 @@ impl StreamHandle {
         self.stream.id
     }
 
-    /// The gateway has handed these jobs of this partition to the connection: their credit goes back.
+    /// The gateway has handed the next jobs of this partition to the connection, in the order in which they came: their credit
+    /// goes back.
     pub fn delivered(&self, partition: PartitionId, amount: JobAmount) {
         self.stream.returned(&self.shared, partition, amount);
     }
 
-    /// Closes the stream on all partitions and gives back the jobs that did not reach the client.
+    /// Closes the stream on all partitions, which give back the jobs that did not reach the client: all but the delivered ones.
+    /// `undelivered` are those of them that came.
     pub fn close(mut self, undelivered: Vec<Push>) {
         self.remove();
-        for push in undelivered {
-            // Every key of a pushed job names its partition; one that does not was never pushed from here.
-            if let Some(partition) = push.key.partition().filter(|p| self.shared.entrance(*p).is_ok()) {
-                self.shared.streams.give_back(&self.shared, partition, push.key);
-            }
-        }
+        self.shared.streams.yielded.fetch_add(undelivered.len() as u64, Ordering::Relaxed);
     }
 
     fn remove(&mut self) {
@@ -361,7 +349,12 @@ impl std::fmt::Debug for StreamHandle {
 
 /// Only the registration of a stream says what it wants: everything after that just names it.
 fn stream_command(intent: JobStreamIntent, stream: &Stream, credit: &Credit) -> Command {
-    let mut value = JobStreamValue { stream: stream.id, granted: credit.granted, ..JobStreamValue::default() };
+    let mut value = JobStreamValue {
+        stream: stream.id,
+        granted: credit.granted,
+        delivered: credit.delivered.jobs,
+        ..JobStreamValue::default()
+    };
     if intent == JobStreamIntent::Add {
         let specification = &stream.specification;
         value = JobStreamValue {
@@ -428,7 +421,7 @@ mod tests {
     }
 
     fn push(stream: StreamId, partition: u16, counter: u64) -> Push {
-        Push { stream, key: Key::new(PartitionId(partition), counter), job: Arc::default() }
+        Push { stream, number: counter, key: Key::new(PartitionId(partition), counter), job: Arc::default() }
     }
 
     fn open(shared: &Arc<Shared>, takes: bool) -> StreamHandle {
@@ -449,7 +442,7 @@ mod tests {
         shared.streams.lead(&shared, PartitionId(2));
         assert_eq!(submitted(&inbox), [(2, "ADD", 8)]);
         for counter in 1..=3 {
-            shared.streams.push(&shared, PartitionId(1), push(handle.id(), 1, counter));
+            shared.streams.push(PartitionId(1), push(handle.id(), 1, counter));
         }
         handle.delivered(PartitionId(1), amount(1));
         shared.streams.step_down(PartitionId(1));
@@ -466,7 +459,7 @@ mod tests {
         shared.streams.lead(&shared, PartitionId(1));
         let handle = open(&shared, true);
         for counter in 1..=8 {
-            shared.streams.push(&shared, PartitionId(1), push(handle.id(), 1, counter));
+            shared.streams.push(PartitionId(1), push(handle.id(), 1, counter));
         }
         assert_eq!(shared.streams.blocked(), (1, amount(8).bytes));
         submitted(&inbox);
@@ -477,18 +470,27 @@ mod tests {
     }
 
     #[test]
-    fn jobs_without_a_client_are_given_back() {
+    fn closing_says_which_jobs_reached_the_client() {
         let (shared, inbox) = Shared::for_test(1, 8);
         shared.streams.lead(&shared, PartitionId(1));
-        let gone = open(&shared, false);
+        let (taking, gone) = (open(&shared, true), open(&shared, false));
         submitted(&inbox);
-        shared.streams.push(&shared, PartitionId(1), push(gone.id(), 1, 1));
-        assert_eq!(submitted(&inbox), [(1, "YIELD", 0)]);
-        let id = gone.id();
-        gone.close(vec![push(id, 1, 2)]);
-        assert_eq!(submitted(&inbox), [(1, "REMOVE", 8), (1, "YIELD", 0)]);
-        shared.streams.push(&shared, PartitionId(1), push(id, 1, 3));
-        assert_eq!(submitted(&inbox), [(1, "YIELD", 0)]);
+        for (stream, jobs) in [(&taking, 3), (&gone, 2)] {
+            (1..=jobs).for_each(|counter| shared.streams.push(PartitionId(1), push(stream.id(), 1, counter)));
+        }
+        taking.delivered(PartitionId(1), amount(2));
+        let ids = [taking.id(), gone.id()];
+        taking.close(vec![push(ids[0], 1, 3)]);
+        drop(gone);
+        let delivered = |inbound| {
+            let Inbound::Command(queued) = inbound else { panic!("a command") };
+            let command: Command = protocol::decode(&queued.bytes).expect("encoded by us");
+            let Payload::JobStream(intent, value) = command.payload else { panic!("a stream") };
+            (intent, value.stream, value.delivered)
+        };
+        let expected = [(JobStreamIntent::Remove, ids[0], 2), (JobStreamIntent::Remove, ids[1], 0)];
+        assert_eq!(inbox.try_iter().map(delivered).collect::<Vec<_>>(), expected);
+        assert_eq!(shared.streams.totals(), (3, 3));
     }
 
     #[test]

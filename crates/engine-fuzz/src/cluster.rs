@@ -385,12 +385,17 @@ impl Cluster {
         }
     }
 
-    /// Forgets all streams, as a new leader does.
-    pub fn clear_streams(&mut self, partition: PartitionId) -> Outcome {
-        match self.node(partition).engine.clear_streams_command() {
-            Some(command) => self.apply(partition, command),
-            None => Ok(()),
-        }
+    /// How many requests there were.
+    pub fn requests(&self) -> u64 {
+        self.requests
+    }
+
+    /// Gives back what the streams and polls of all nodes were given, as a leader does that finds all nodes gone.
+    pub fn lose_all(&mut self, partition: PartitionId) -> Outcome {
+        let engine = &self.node(partition).engine;
+        let mut commands: Vec<Command> = engine.lost_streams(|_| None).map(engine::remove_lost_stream).collect();
+        commands.extend(engine.lost_polls(|_| None).map(engine::give_back_poll));
+        commands.into_iter().try_for_each(|command| self.apply(partition, command))
     }
 
     /// Commands that were applied, as bytes that are read again: a replica does the same by them, and the records alone

@@ -112,6 +112,7 @@ impl<'a, 'b> Driver<'a, 'b> {
             31 => self.made_up(),
             32 => self.go_on(),
             33 => self.publish_often(),
+            34 => self.poll(),
             35..=36 => self.user_task(),
             37 => self.global_listener(),
             38..=39 => self.broadcast(),
@@ -356,8 +357,8 @@ impl<'a, 'b> Driver<'a, 'b> {
                 Ok(())
             }
             1 => {
-                self.note("clear streams");
-                self.cluster.clear_streams(partition)
+                self.note("lose all streams and polls");
+                self.cluster.lose_all(partition)
             }
             _ => {
                 self.note(&format!("go on with work of partition {}", partition.0));

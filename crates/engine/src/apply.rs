@@ -16,6 +16,7 @@ mod document;
 mod global_listener;
 mod incident;
 mod job;
+mod job_owner;
 mod job_stream;
 mod message;
 mod message_buffer;
@@ -108,6 +109,7 @@ fn apply_event(state: &mut State, key: Key, payload: &Payload) {
         Payload::Job(intent, value) => job::apply(state, key, *intent, value),
         Payload::JobBatch(_, value) => job::apply_batch(state, value),
         Payload::JobStream(intent, value) => job_stream::apply(state, *intent, value),
+        Payload::JobPoll(intent, value) => job_owner::apply_poll(state, *intent, value),
         Payload::Variable(intent, value) => variable::apply(state, key, *intent, value),
         Payload::UserTask(intent, value) => user_task::apply(state, key, *intent, value),
         Payload::Incident(intent, value) => incident::apply(state, key, *intent, value),

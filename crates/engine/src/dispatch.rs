@@ -10,7 +10,7 @@ use protocol::{
     AdHocSubProcessInstructionIntent, ClockIntent, ClusterIntent, Command, ConditionalEvaluationIntent,
     ConditionalSubscriptionIntent, DecisionEvaluationIntent, DeploymentIntent, ErrorIntent, ErrorValue,
     ExpressionIntent, FeatureLevelIntent, GlobalListenerBatchIntent, GlobalListenerIntent, IncarnationIntent,
-    IncidentIntent, JobBatchIntent, JobIntent, JobStreamIntent, JobValue, Key, MessageBatchIntent,
+    IncidentIntent, JobBatchIntent, JobIntent, JobPollIntent, JobStreamIntent, JobValue, Key, MessageBatchIntent,
     MessageCorrelationIntent, MessageIntent, MessageSubscriptionIntent, NodeIntent, OutboxIntent, Payload,
     ProcessInstanceCreationIntent, ProcessInstanceIntent, ProcessInstanceMigrationIntent,
     ProcessInstanceModificationIntent, ProcessMessageSubscriptionIntent, PurgeIntent, Rejection, RejectionType,
@@ -287,9 +287,11 @@ fn handle(execution: &mut Execution<'_>, command: &Command) -> Outcome {
             JobStreamIntent::Add => job_stream::add(execution, value),
             JobStreamIntent::Remove => job_stream::remove(execution, value),
             JobStreamIntent::Grant => job_stream::grant(execution, value),
-            JobStreamIntent::Clear => job_stream::clear(execution, value),
+            JobStreamIntent::Yield => job_stream::r#yield(execution, value),
             _ => not_a_command(command),
         },
+        Payload::JobPoll(JobPollIntent::Yield, value) => job::poll::r#yield(execution, value),
+        Payload::JobPoll(JobPollIntent::Acknowledge, value) => job::poll::acknowledge(execution, value),
         Payload::UserTask(intent, value) => handle_user_task(execution, command, *intent, value),
         Payload::VariableDocument(VariableDocumentIntent::Update, value) => {
             variable::update_document::update(execution, value)

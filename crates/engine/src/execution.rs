@@ -12,8 +12,8 @@ use std::sync::Arc;
 use bpmn::model::{ElementIndex, ExecutableProcess};
 use feel::Budget;
 use protocol::{
-    Command, ElementPath, Key, Origin, Payload, ProcessInstanceValue, Record, RecordType, Rejection, Request, StreamId,
-    Text, Timestamp, WorkIntent, WorkValue,
+    Command, ElementPath, Key, Origin, Payload, ProcessInstanceValue, Record, RecordType, Rejection, Request, Text,
+    Timestamp, WorkIntent, WorkValue,
 };
 use state::StoreError;
 
@@ -22,7 +22,7 @@ use crate::element_path::{self, LastPath};
 use crate::execution::step::Step;
 use crate::execution::waiting_joins::WaitingJoins;
 use crate::limits::{Limits, environment_at};
-use crate::output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
+use crate::output::{JobsAvailable, OutgoingCommand, Output, Reply, Spent};
 use crate::payload_bytes::{command_bytes, payload_bytes};
 use crate::usage;
 use crate::variable::long::LongVariables;
@@ -223,10 +223,6 @@ impl Execution<'_> {
     /// Refuses a request that may be older than this command, although what it asked for has happened.
     pub fn refuse_request(&mut self, request: Request, key: Key, payload: Payload, rejection: Rejection) {
         self.output.replies.push(Reply { request, key, payload, rejection: Some(rejection), position: None });
-    }
-
-    pub fn push(&mut self, stream: StreamId, key: Key, job: Arc<protocol::JobValue>) {
-        self.output.pushes.push(Push { stream, key, job });
     }
 
     pub fn announce_jobs(&mut self, tenant_id: &Text, job_type: &Text) {

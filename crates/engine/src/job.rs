@@ -4,6 +4,8 @@ pub(crate) mod activate_batch;
 pub(crate) mod complete;
 pub(crate) mod delivery;
 pub(crate) mod fail;
+pub(crate) mod give_back;
+pub(crate) mod poll;
 pub(crate) mod recur_after_backoff;
 pub(crate) mod throw_error;
 pub(crate) mod time_out;

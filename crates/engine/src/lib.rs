@@ -32,6 +32,7 @@ mod living;
 mod message;
 mod name;
 mod output;
+mod owners;
 mod partition;
 mod payload_bytes;
 mod process_instance;
@@ -54,6 +55,7 @@ pub use global_listener::configure_global_listeners;
 pub use limits::Limits;
 pub use living::LivingRecords;
 pub use output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
+pub use owners::{StreamTotals, give_back_poll, remove_lost_stream};
 pub use watch::{Decision, Subject, Unwatched, Watch};
 
 use std::path::Path;
@@ -62,8 +64,8 @@ use std::sync::Arc;
 use ::state::{Checkpoint, Retired, Schema, Store, StoreError, StoreOptions, Written};
 use protocol::{
     ClusterIntent, ClusterValue, Command, CommandBatch, DecodeError, GlobalListenerValue, IncarnationIntent,
-    IncarnationValue, JobStreamIntent, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record,
-    RecordPlace, SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
+    IncarnationValue, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record, RecordPlace,
+    SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
 };
 
 use crate::state::{Counters, EarlyVariables, OutboxRow, SavedLevel, State, Tables, WorkRow};
@@ -403,12 +405,6 @@ impl Engine {
         all.filter(|partition| !self.state.tables.outbox.is_empty(&partition.0)).collect()
     }
 
-    /// For a new leader: the command that forgets all job streams; `None` when there is none.
-    pub fn clear_streams_command(&self) -> Option<Command> {
-        (self.state.counters.job_streams > 0)
-            .then(|| Command::of_system(Key::NONE, Payload::JobStream(JobStreamIntent::Clear, Box::default())))
-    }
-
     /// For a node that is about to lead: how often it began then, itself included. Requests and streams that it numbers behind
     /// the command for it are numbered as none before.
     pub fn next_start(&self, node: u32) -> u64 {
@@ -515,6 +511,7 @@ impl Engine {
     /// When a count is wrong.
     pub fn audit(&self) -> Result<(), String> {
         self.state.audit_usage()?;
+        owners::audit(&self.state)?;
         self.state.audit_global_listeners()
     }
 

@@ -78,6 +78,9 @@ pub struct Limits {
     pub reply_bytes_per_batch: u64,
     /// Jobs answered by one activation.
     pub job_batch_jobs_max: usize,
+    /// Jobs of polls that are kept by their poll because no gateway has acknowledged them; with more, the oldest polls of the gateway
+    /// that polls count as delivered.
+    pub polled_jobs_max: u64,
     /// Bytes of an incident's message; a longer one is cut.
     pub incident_message_bytes_max: usize,
     /// Bytes of the message with which a job fails or throws an error; a longer one is cut.
@@ -124,6 +127,7 @@ impl Limits {
         result_bytes_max: 4_190_000,
         reply_bytes_per_batch: 64 << 20,
         job_batch_jobs_max: 10_000,
+        polled_jobs_max: 20_000,
         incident_message_bytes_max: 10_000,
         job_error_message_bytes_max: 10_000,
         name_bytes_max: 512,

@@ -59,6 +59,8 @@ pub struct Reply {
 pub struct Push {
     /// The stream whose credit it used.
     pub stream: StreamId,
+    /// Number of the push: the first job since the stream was opened has 1, and each further one of this partition the next.
+    pub number: u64,
     /// The job.
     pub key: Key,
     /// The job with the variables that the worker asked for.

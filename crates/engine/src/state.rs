@@ -48,6 +48,11 @@ state::tables! {
         pub available_jobs: state::Queue<(Arc<str>, Arc<str>), i64, ()> = 9,
         /// Activated jobs by the end of their activation.
         pub job_deadlines: state::Queue<(), (i64, i64), ()> = 10,
+        /// Jobs that were pushed and are not known to be delivered, by (node, number of the stream, number of the push). It may have been
+        /// completed or activated again since: that is so when the job's row names another owner.
+        pub pushed_jobs: state::Table<(u32, u64, u64), i64> = 152,
+        /// The same of polls, by (node, number of the request, place in the answer).
+        pub polled_jobs: state::Table<(u32, u64, u64), i64> = 153,
         /// Failed jobs by the end of their back-off.
         pub job_backoffs: state::Queue<(), (i64, i64), ()> = 11,
         /// Open incidents.
@@ -304,6 +309,9 @@ pub(crate) struct Counters {
     /// The configuration of the global listeners; none while there are none, and then no lookup is made.
     #[n(23)]
     pub global_listeners: Option<Key>,
+    /// Jobs of polls that are not known to be delivered.
+    #[n(24)]
+    pub polled_jobs: u64,
 }
 
 /// Of saved counters, the number by which the others are understood.
@@ -341,6 +349,7 @@ impl Counters {
             awaited_correlations: 0,
             business_ids_are_unique: false,
             global_listeners: None,
+            polled_jobs: 0,
         }
     }
 }

@@ -19,6 +19,7 @@ mod forms;
 mod global_listeners;
 mod incarnation;
 mod inclusive_gateways;
+mod job_owners;
 mod job_streams;
 mod limits;
 mod listeners;

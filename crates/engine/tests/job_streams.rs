@@ -73,7 +73,7 @@ fn grants_that_are_lost_late_or_repeated_change_nothing() {
 fn a_stream_that_is_registered_again_keeps_its_totals() {
     let granted = JobAmount { jobs: 5, bytes: u64::MAX };
     let (mut partition, _) = partition(granted, 8, 10);
-    partition.submit(Key::NONE, Payload::JobStream(JobStreamIntent::Clear, Box::default()));
+    partition.stream_of(1, "work", JobAmount::default(), JobStreamIntent::Remove);
     let value = JobStreamValue {
         stream: StreamId { node: 0, number: 1 },
         job_type: "work".into(),

@@ -388,6 +388,8 @@ fn check_nothing_is_left(partition: &Partition) {
         "job_streams",
         "job_streams_by_type",
         "served_streams",
+        "pushed_jobs",
+        "polled_jobs",
     ];
     let mut dump = Vec::new();
     partition.engine.dump(&mut dump).expect("readable");

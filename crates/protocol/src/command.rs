@@ -17,6 +17,14 @@ pub struct Request {
     pub number: u64,
 }
 
+/// Bits of the numbers of requests and streams that a node counts; above them is its life.
+pub const NUMBER_BITS: u32 = 40;
+
+/// The life of the node that gave a request or a stream this number: a higher one than in any life before.
+pub const fn life_of(number: u64) -> u64 {
+    number >> NUMBER_BITS
+}
+
 /// The place of a command in the order of commands from one partition to another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct OutboxSource {

@@ -266,7 +266,10 @@ intents! {
     }
     JobStreamIntent {
         Add = 0 "ADD", Added = 1 "ADDED", Remove = 2 "REMOVE", Removed = 3 "REMOVED", Grant = 4 "GRANT",
-        Granted = 5 "GRANTED", Clear = 6 "CLEAR", Cleared = 7 "CLEARED",
+        Granted = 5 "GRANTED", Yield = 6 "YIELD", Yielded = 7 "YIELDED",
+    }
+    JobPollIntent {
+        Yield = 0 "YIELD", Yielded = 1 "YIELDED", Acknowledge = 2 "ACKNOWLEDGE", Acknowledged = 3 "ACKNOWLEDGED",
     }
     FeatureLevelIntent {
         Raise = 0 "RAISE", Raised = 1 "RAISED",

@@ -26,7 +26,8 @@ mod value;
 pub use actor::{ACTOR_ID_BYTES_MAX, Actor, ActorIdError, ClaimsDigest, Identity};
 pub use codec::{DecodeError, decode, encode, encode_to_vec};
 pub use command::{
-    BATCH_FORMAT, Command, CommandBatch, Origin, OutboxSource, Request, batch_timestamp, decode_batch, encode_batch,
+    BATCH_FORMAT, Command, CommandBatch, NUMBER_BITS, Origin, OutboxSource, Request, batch_timestamp, decode_batch,
+    encode_batch, life_of,
 };
 pub use element_event::ElementEvent;
 pub use element_path::ElementPath;

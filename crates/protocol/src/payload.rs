@@ -106,6 +106,7 @@ value_types! {
     Settings = 205 "SETTINGS" SettingsIntent,
     Node = 206 "NODE" NodeIntent,
     Cluster = 207 "CLUSTER" ClusterIntent,
+    JobPoll = 208 "JOB_POLL" JobPollIntent,
     Expression = 220 "EXPRESSION" ExpressionIntent,
     Purge = 221 "PURGE" PurgeIntent,
     GlobalListener = 222 "GLOBAL_LISTENER" GlobalListenerIntent,
@@ -229,6 +230,8 @@ pub enum Payload {
     Node(#[n(0)] NodeIntent, #[n(1)] NodeValue),
     #[n(207)]
     Cluster(#[n(0)] ClusterIntent, #[n(1)] Box<ClusterValue>),
+    #[n(208)]
+    JobPoll(#[n(0)] JobPollIntent, #[n(1)] Box<JobPollValue>),
     #[n(220)]
     Expression(#[n(0)] ExpressionIntent, #[n(1)] Box<ExpressionValue>),
     #[n(221)]
@@ -289,6 +292,7 @@ impl Payload {
             Self::Settings(..) => ValueType::Settings,
             Self::Node(..) => ValueType::Node,
             Self::Cluster(..) => ValueType::Cluster,
+            Self::JobPoll(..) => ValueType::JobPoll,
             Self::MessageCorrelation(..) => ValueType::MessageCorrelation,
             Self::Clock(..) => ValueType::Clock,
             Self::Form(..) => ValueType::Form,
@@ -347,6 +351,7 @@ impl Payload {
             Self::Settings(intent, _) => intent.name(),
             Self::Node(intent, _) => intent.name(),
             Self::Cluster(intent, _) => intent.name(),
+            Self::JobPoll(intent, _) => intent.name(),
             Self::MessageCorrelation(intent, _) => intent.name(),
             Self::Clock(intent, _) => intent.name(),
             Self::Form(intent, _) => intent.name(),
@@ -407,6 +412,7 @@ impl Serialize for Payload {
             Self::Settings(_, value) => value.serialize(serializer),
             Self::Node(_, value) => value.serialize(serializer),
             Self::Cluster(_, value) => value.serialize(serializer),
+            Self::JobPoll(_, value) => value.serialize(serializer),
             Self::MessageCorrelation(_, value) => value.serialize(serializer),
             Self::Clock(_, value) => value.serialize(serializer),
             Self::Form(_, value) => value.serialize(serializer),

@@ -108,7 +108,7 @@ fn job_batch(fields: &mut Fields<'_>) -> Option<JobBatchValue> {
         truncated: fields.value()?,
         tenant_ids: fields.all(Fields::kept)?,
         fetch_variables: fields.all(Fields::kept)?,
-        stream: if count > 9 { fields.optional(Fields::value)? } else { None },
+        owner: if count > 9 { fields.optional(Fields::value)? } else { None },
     };
     pass_later(count, 10, fields)?;
     Some(batch)

@@ -233,7 +233,7 @@ fn usual_records() -> Vec<Record> {
         jobs: vec![job.clone(), named.clone()],
         truncated: true,
         tenant_ids: vec![DEFAULT_TENANT.into()],
-        stream: Some(StreamId::default()),
+        owner: Some(JobOwner::Stream(StreamId { node: 3, number: 1 << 41 }, 9)),
         ..JobBatchValue::default()
     };
     let variable = VariableValue {
@@ -305,7 +305,7 @@ fn fields_of_later_versions_are_passed() {
         let encoded = encode_to_vec(&record);
         let value = match &record.payload {
             Payload::Job(_, value) if !value.business_id.is_empty() => encode_to_vec(&**value),
-            Payload::JobBatch(_, value) if value.stream.is_some() => encode_to_vec(&**value),
+            Payload::JobBatch(_, value) if value.owner.is_some() => encode_to_vec(&**value),
             Payload::Variable(_, value) => encode_to_vec(&**value),
             _ => continue,
         };

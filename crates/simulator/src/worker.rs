@@ -51,7 +51,9 @@ impl Stream {
 
     /// Takes the next job, which makes room for others.
     pub fn take(&self, partition: PartitionId) -> Option<Push> {
-        let push = self.pushed.0.lock().pop()?;
+        let mut pushed = self.pushed.0.lock();
+        let push = (!pushed.is_empty()).then(|| pushed.remove(0))?;
+        drop(pushed);
         self.handle.delivered(partition, JobAmount::of(&push.job));
         Some(push)
     }

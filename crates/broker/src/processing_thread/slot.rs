@@ -296,7 +296,7 @@ impl Shell for Surroundings {
     }
 
     fn push(&mut self, push: Push) {
-        self.shared.streams.push(&self.shared, self.id, push);
+        self.shared.streams.push(self.id, push);
     }
 
     fn available(&mut self, available: &JobsAvailable) {

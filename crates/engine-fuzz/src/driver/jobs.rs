@@ -91,12 +91,19 @@ impl Driver<'_, '_> {
     }
 
     pub(super) fn stream(&mut self) -> Outcome {
-        let intents = [JobStreamIntent::Add, JobStreamIntent::Grant, JobStreamIntent::Remove, JobStreamIntent::Add];
+        let intents = [
+            JobStreamIntent::Add,
+            JobStreamIntent::Grant,
+            JobStreamIntent::Remove,
+            JobStreamIntent::Add,
+            JobStreamIntent::Yield,
+        ];
         let intent = self.choices.pick(&intents);
-        if intent == JobStreamIntent::Add {
+        let behind = self.choices.below(3) as u64;
+        // Now and then one is added again.
+        if intent == JobStreamIntent::Add && behind > 0 {
             self.streams += 1;
         }
-        let behind = self.choices.below(3) as u64;
         let number = if intent == JobStreamIntent::Add { self.streams } else { self.streams.saturating_sub(behind) };
         let value = JobStreamValue {
             stream: StreamId { node: 0, number },
@@ -109,9 +116,23 @@ impl Driver<'_, '_> {
                 jobs: self.choices.pick(&[10, 0, 1, 1_000, u64::MAX]),
                 bytes: self.choices.pick(&[4 << 20, 1, 0, u64::MAX]),
             },
-            used: JobAmount::default(),
+            used: JobAmount { jobs: self.choices.pick(&[0, 0, 3, u64::MAX]), bytes: 0 },
+            delivered: self.choices.pick(&[0, 1, 5, u64::MAX]),
         };
         let partition = self.partition();
         self.submit_to(partition, Key::NONE, Payload::JobStream(intent, Box::new(value)))
+    }
+
+    /// The answer to a poll was not delivered, or all up to it were.
+    pub(super) fn poll(&mut self) -> Outcome {
+        let partition = self.partition();
+        let intent = self.choices.pick(&[JobPollIntent::Yield, JobPollIntent::Acknowledge]);
+        let number = self.cluster.requests().saturating_sub(self.choices.below(30) as u64);
+        let mut job_keys = Vec::new();
+        if self.choices.below(3) == 0 {
+            job_keys.extend((0..3).map(|_| self.job()));
+        }
+        let value = JobPollValue { node: 0, number, job_keys };
+        self.submit_to(partition, Key::NONE, Payload::JobPoll(intent, Box::new(value)))
     }
 }

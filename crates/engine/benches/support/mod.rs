@@ -47,6 +47,7 @@ impl Run {
             tenant_ids: vec![TENANT.into()],
             granted: JobAmount { jobs: u64::MAX, bytes: u64::MAX },
             used: JobAmount::default(),
+            delivered: 0,
         };
         run.apply(vec![Command::new(Key::NONE, Payload::JobStream(JobStreamIntent::Add, Box::new(stream)))]);
         run

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use protocol::{JobAmount, JobBatchValue, JobIntent, JobKind, JobValue, Key, Text, Timestamp};
+use protocol::{JobAmount, JobBatchValue, JobIntent, JobKind, JobOwner, JobValue, Key, Text, Timestamp};
 
 use super::change::{broken, change_element, not_an_event};
 use crate::state::{JobRow, JobState, NO_CATCH_EVENT_FOUND, State};
@@ -17,6 +17,7 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
                 created: state.counters.timestamp,
                 changed: None,
                 last_event: None,
+                owner: None,
             };
             state.tables.jobs.insert_new(key.raw(), row);
             state.tables.available_jobs.insert(queue_of(value), key.raw(), ());
@@ -48,7 +49,11 @@ pub(super) fn apply(state: &mut State, key: Key, intent: JobIntent, value: &Arc<
             state.tables.job_backoffs.insert((), (value.recurring_time, key.raw()), ());
         }
         JobIntent::Failed if value.retries <= 0 => change(state, key, JobState::Failed, value),
-        JobIntent::Failed | JobIntent::TimedOut | JobIntent::Yielded | JobIntent::RecurredAfterBackoff => {
+        JobIntent::Failed | JobIntent::TimedOut | JobIntent::RecurredAfterBackoff => {
+            change(state, key, JobState::Activatable, value);
+        }
+        JobIntent::Yielded => {
+            super::job_owner::given_back(state, key);
             change(state, key, JobState::Activatable, value);
         }
         JobIntent::ErrorThrown => error_thrown(state, key, value),
@@ -106,15 +111,16 @@ fn error_thrown(state: &mut State, key: Key, value: &Arc<JobValue>) {
 
 /// Jobs were handed to a worker.
 pub(super) fn apply_batch(state: &mut State, value: &JobBatchValue) {
-    for (key, job) in value.job_keys.iter().zip(&value.jobs) {
+    for (place, (key, job)) in value.job_keys.iter().zip(&value.jobs).enumerate() {
         // The record shows the job with its variables; the job itself does not keep them.
         let mut kept = job.clone();
         kept.variables = Text::default();
-        change(state, *key, JobState::Activated, &Arc::new(kept));
+        let owner = value.owner.map(|first| first.after(place));
+        activate(state, *key, &Arc::new(kept), owner);
     }
-    if let Some(stream) = value.stream {
+    if let Some(JobOwner::Stream(stream, first)) = value.owner {
         let used = value.jobs.iter().map(JobAmount::of).fold(JobAmount::default(), JobAmount::plus);
-        super::job_stream::use_credit(state, stream, &value.job_type, used);
+        super::job_stream::use_credit(state, stream, first, &value.job_type, used);
     }
 }
 
@@ -146,7 +152,15 @@ fn not_there(state: &mut State, key: Key) {
 
 fn change(state: &mut State, key: Key, to: JobState, value: &Arc<JobValue>) {
     let changed = Some(state.counters.timestamp);
-    move_to(state, key, to, value, changed);
+    move_to(state, key, to, value, changed, None);
+}
+
+fn activate(state: &mut State, key: Key, value: &Arc<JobValue>, owner: Option<JobOwner>) {
+    let changed = Some(state.counters.timestamp);
+    move_to(state, key, JobState::Activated, value, changed, owner);
+    if let Some(owner) = owner {
+        super::job_owner::note(state, owner, key);
+    }
 }
 
 /// An incident stops the job, or lets it go on. That is no event of the job, which keeps the time of its last one: an event follows
@@ -156,11 +170,18 @@ pub(super) fn change_by_incident(state: &mut State, key: Key, to: JobState) {
     let changed = row.changed;
     let value = row.value.clone();
     drop(row);
-    move_to(state, key, to, &value, changed);
+    move_to(state, key, to, &value, changed, None);
 }
 
 /// Moves the job to another state, and so from one index to another.
-fn move_to(state: &mut State, key: Key, to: JobState, value: &Arc<JobValue>, changed: Option<Timestamp>) {
+fn move_to(
+    state: &mut State,
+    key: Key,
+    to: JobState,
+    value: &Arc<JobValue>,
+    changed: Option<Timestamp>,
+    owner: Option<JobOwner>,
+) {
     let Some(row) = state.job(key) else { return not_there(state, key) };
     leave_index(state, key, &row);
     drop(row);
@@ -171,6 +192,7 @@ fn move_to(state: &mut State, key: Key, to: JobState, value: &Arc<JobValue>, cha
     }
     state.tables.jobs.update(&key.raw(), |row| {
         row.state = to;
+        row.owner = owner;
         row.value = value.clone();
         row.changed = changed;
     });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use protocol::{JobAmount, JobStreamIntent, JobStreamValue, StreamId, Text};
 
 use super::change::{broken, count_down, not_an_event};
+use super::job_owner;
 use crate::state::{JobStreamRow, ServedStream, State};
 
 pub(super) fn apply(state: &mut State, intent: JobStreamIntent, value: &JobStreamValue) {
@@ -18,24 +19,31 @@ pub(super) fn apply(state: &mut State, intent: JobStreamIntent, value: &JobStrea
             state.counters.job_streams += 1;
         }
         JobStreamIntent::Removed => match state.tables.job_streams.get(&id) {
-            Some(row) => remove(state, &row.value),
-            None => not_there(state, value.stream),
-        },
-        JobStreamIntent::Granted => {
-            if !state.tables.job_streams.update(&id, |row| row.value.granted = value.granted) {
-                not_there(state, value.stream);
-            }
-        }
-        JobStreamIntent::Cleared => {
-            let all: Vec<_> = state.tables.job_streams.iter().map(|(_, row)| row).collect();
-            for row in all {
+            Some(row) => {
+                job_owner::forget_pushed(state, value.stream, row.value.delivered, value.delivered);
                 remove(state, &row.value);
             }
-        }
-        JobStreamIntent::Add | JobStreamIntent::Remove | JobStreamIntent::Grant | JobStreamIntent::Clear => {
+            None => not_there(state, value.stream),
+        },
+        JobStreamIntent::Granted => granted(state, value),
+        JobStreamIntent::Yielded => job_owner::forget_pushed(state, value.stream, value.delivered, value.used.jobs),
+        JobStreamIntent::Add | JobStreamIntent::Remove | JobStreamIntent::Grant | JobStreamIntent::Yield => {
             not_an_event(state, intent.name());
         }
     }
+}
+
+fn granted(state: &mut State, value: &JobStreamValue) {
+    let mut delivered_before = value.delivered;
+    let is_there = state.tables.job_streams.update(&(value.stream.node, value.stream.number), |row| {
+        delivered_before = std::mem::replace(&mut row.value.delivered, value.delivered);
+        row.value.granted = value.granted;
+        row.value.used = row.value.used.max(value.used);
+    });
+    if !is_there {
+        return not_there(state, value.stream);
+    }
+    job_owner::forget_pushed(state, value.stream, delivered_before, value.delivered);
 }
 
 fn not_there(state: &mut State, stream: StreamId) {
@@ -74,17 +82,20 @@ fn type_entries(value: &JobStreamValue) -> Vec<(Arc<str>, Arc<str>, u32, u64)> {
 }
 
 /// Pushed jobs take credit; the stream goes to the end of the turn.
-pub(super) fn use_credit(state: &mut State, stream: StreamId, job_type: &Text, used: JobAmount) {
+pub(super) fn use_credit(state: &mut State, stream: StreamId, first: u64, job_type: &Text, used: JobAmount) {
     let mut tenants = Vec::new();
     let mut is_covered = false;
     state.tables.job_streams.update(&(stream.node, stream.number), |row| {
         let credit = row.value.granted.minus(row.value.used);
-        is_covered = row.value.has_credit() && used.jobs <= credit.jobs;
+        is_covered = row.value.has_credit() && used.jobs <= credit.jobs && first == row.value.used.jobs + 1;
         row.value.used = row.value.used.plus(used);
         tenants.clone_from(&row.value.tenant_ids);
     });
     if !is_covered {
-        broken(state, format!("job stream {stream:?} is not there, or has no credit for {} jobs", used.jobs));
+        broken(
+            state,
+            format!("job stream {stream:?} is not there, or has no credit for {} jobs from push {first} on", used.jobs),
+        );
     }
     for tenant in tenants {
         let queue = (tenant.shared().clone(), job_type.shared().clone());

@@ -58,6 +58,8 @@ fn empty_execution(tables: &mut Tables) {
         jobs,
         available_jobs,
         job_deadlines,
+        pushed_jobs,
+        polled_jobs,
         job_backoffs,
         incidents,
         banned_instances,

@@ -1,13 +1,14 @@
 //! JOB_BATCH ACTIVATE: a worker polls.
 
-use protocol::{JobBatchIntent, JobBatchValue, Payload, Rejection, Text};
+use protocol::{JobBatchIntent, JobBatchValue, JobOwner, Payload, Rejection, Text};
 
 use super::delivery::{Activation, take_jobs};
 use crate::execution::{Execution, Outcome};
 
 pub(crate) fn activate(execution: &mut Execution<'_>, value: &JobBatchValue) -> Outcome {
     check(value)?;
-    let mut batch = JobBatchValue { job_keys: Vec::new(), jobs: Vec::new(), stream: None, ..value.clone() };
+    let owner = execution.request.map(|poll| JobOwner::Poll(poll, 1));
+    let mut batch = JobBatchValue { job_keys: Vec::new(), jobs: Vec::new(), owner, ..value.clone() };
     let jobs_max = (value.max_jobs_to_activate as usize).min(execution.limits.job_batch_jobs_max);
     let mut bytes_left = execution.limits.job_batch_bytes_max;
     for tenant in tenants(value) {
@@ -40,6 +41,9 @@ pub(crate) fn activate(execution: &mut Execution<'_>, value: &JobBatchValue) -> 
         && !batch.job_keys.is_empty()
     {
         execution.emit(key, payload.clone());
+        if let Some(poll) = execution.request {
+            super::poll::forget_oldest(execution, poll);
+        }
     }
     execution.reply(key, payload);
     Ok(())

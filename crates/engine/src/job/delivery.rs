@@ -7,13 +7,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use protocol::{
-    Command, ErrorType, JobBatchIntent, JobBatchValue, JobKind, JobStreamIntent, JobStreamValue, JobValue, Key,
-    Payload, StreamId, Text, WorkValue,
+    Command, ErrorType, JobBatchIntent, JobBatchValue, JobKind, JobOwner, JobStreamIntent, JobStreamValue, JobValue,
+    Key, Payload, Text, WorkValue,
 };
 
 use crate::execution::Execution;
 use crate::execution::problem::Problem;
 use crate::incident;
+use crate::output::Push;
 use crate::state::State;
 use crate::user_task::listener;
 use crate::variable::document;
@@ -36,7 +37,7 @@ impl JobQueue {
         JobQueue { tenant_id: tenant_id.clone(), job_type: job_type.clone(), may_have_credit: true }
     }
 
-    fn id(&self) -> (Arc<str>, Arc<str>) {
+    pub fn id(&self) -> (Arc<str>, Arc<str>) {
         (self.tenant_id.shared().clone(), self.job_type.shared().clone())
     }
 
@@ -116,9 +117,10 @@ fn push_to(execution: &mut Execution<'_>, queue: &(Arc<str>, Arc<str>), stream: 
     if taken.keys.is_empty() {
         return taken.removed > 0;
     }
+    let first = stream.used.jobs.saturating_add(1);
     let jobs: Vec<Arc<JobValue>> = taken.jobs.iter().cloned().map(Arc::new).collect();
-    for (key, job) in taken.keys.iter().zip(jobs) {
-        execution.push(stream.stream, *key, job);
+    for (number, (key, job)) in (first..).zip(taken.keys.iter().zip(jobs)) {
+        execution.output.pushes.push(Push { stream: stream.stream, number, key: *key, job });
     }
     let batch = JobBatchValue {
         job_type: stream.job_type.clone(),
@@ -130,7 +132,7 @@ fn push_to(execution: &mut Execution<'_>, queue: &(Arc<str>, Arc<str>), stream: 
         truncated: false,
         tenant_ids: stream.tenant_ids.clone(),
         fetch_variables: stream.fetch_variables.clone(),
-        stream: Some(StreamId { node: stream.stream.node, number: stream.stream.number }),
+        owner: Some(JobOwner::Stream(stream.stream, first)),
     };
     let key = execution.state.next_key();
     execution.emit(key, Payload::JobBatch(JobBatchIntent::Activated, Box::new(batch)));

@@ -6,7 +6,7 @@ use minicbor::{Decode, Encode};
 use protocol::{
     BpmnElementType, ClusterValue, Command, CommandDistributionValue, CompensationSubscriptionValue,
     ConditionalSubscriptionValue, DecisionRequirementsMetadata, DecisionValue, FormMetadata, GlobalListenerValue,
-    IncidentValue, JobIntent, JobStreamValue, JobValue, Key, MessageCorrelationValue,
+    IncidentValue, JobIntent, JobOwner, JobStreamValue, JobValue, Key, MessageCorrelationValue,
     MessageStartEventSubscriptionValue, MessageSubscriptionValue, MessageValue, ProcessInstanceValue,
     ProcessMessageSubscriptionValue, ProcessMetadata, Request, ResourceMetadata, SignalSubscriptionValue, StreamId,
     Text, TimerValue, Timestamp, UserTaskValue, VariableDocumentValue,
@@ -250,6 +250,9 @@ pub(crate) struct JobRow {
     /// Of the events that say how a job is, the last one after its creation; none when there was none.
     #[n(5)]
     pub last_event: Option<JobIntent>,
+    /// For whom it is activated; none when it is not, and when nobody waited for the answer.
+    #[n(6)]
+    pub owner: Option<JobOwner>,
 }
 
 /// Where a user task is in its life. It rests between commands, unless it waits for its listeners.
@@ -645,6 +648,7 @@ mod tests {
             created: 0,
             changed: None,
             last_event: Some(JobIntent::TimedOut),
+            owner: None,
         };
         let bytes = protocol::encode_to_vec(&row);
         assert_eq!(protocol::decode::<JobRow>(&bytes).expect("it is whole").last_event, row.last_event);

@@ -190,6 +190,7 @@ impl Partition {
             tenant_ids: vec![TENANT.into()],
             granted,
             used: JobAmount::default(),
+            delivered: 0,
         };
         self.submit(Key::NONE, Payload::JobStream(intent, Box::new(value)))
     }

@@ -3,7 +3,7 @@
 use minicbor::{Decode, Encode};
 use serde::Serialize;
 
-use super::json;
+use super::{JobOwner, json};
 use crate::{AdHocSubProcessActivateElement, Key, Text, Timestamp};
 
 /// One unit of work for a job worker.
@@ -313,10 +313,10 @@ pub struct JobBatchValue {
     /// Variables wanted; empty for all.
     #[n(8)]
     pub fetch_variables: Vec<Text>,
-    /// The stream that they were activated for; none when they were polled.
+    /// For whom they were activated, with the place of the first one; none in commands, and when nobody waits for the answer.
     #[n(9)]
     #[serde(skip)]
-    pub stream: Option<StreamId>,
+    pub owner: Option<JobOwner>,
 }
 
 /// A worker's open stream, as the partitions know it.
@@ -344,12 +344,25 @@ pub struct JobStreamValue {
     /// What the stream may have taken in all, raised with GRANT. A total, so that a grant may be lost or come twice.
     #[n(7)]
     pub granted: JobAmount,
-    /// What was pushed to it in all.
+    /// What was pushed to it in all: the last push has the number `used.jobs`.
     #[n(8)]
     pub used: JobAmount,
+    /// Number of the last push up to which its connection took all jobs. Raised with GRANT. REMOVE gives back what was pushed
+    /// after it; a stream that is lost has nothing to add to what the partition knows, so this is 0.
+    #[n(9)]
+    pub delivered: u64,
 }
 
 impl JobStreamValue {
+    /// Whether both want the same jobs.
+    pub fn wants_the_same(&self, other: &JobStreamValue) -> bool {
+        self.job_type == other.job_type
+            && self.worker == other.worker
+            && self.timeout == other.timeout
+            && self.fetch_variables == other.fetch_variables
+            && self.tenant_ids == other.tenant_ids
+    }
+
     /// Whether the stream may take a job. With any byte left it takes one of any size.
     pub fn has_credit(&self) -> bool {
         self.used.jobs < self.granted.jobs && self.used.bytes < self.granted.bytes
@@ -398,7 +411,7 @@ pub struct StreamId {
     /// Node of the gateway.
     #[n(0)]
     pub node: u32,
-    /// Number of the stream at this gateway; never used twice in the life of a process.
+    /// Number of the stream at this gateway, with its node's [life](crate::life_of) above. No number is used twice.
     #[n(1)]
     pub number: u64,
 }

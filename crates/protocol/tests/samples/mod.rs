@@ -293,6 +293,7 @@ fn of_the_engine() -> Vec<Payload> {
         Payload::Settings(SettingsIntent::Changed, SettingsValue::default()),
         Payload::Node(NodeIntent::Started, NodeValue::default()),
         Payload::Cluster(ClusterIntent::Bootstrapped, Box::default()),
+        Payload::JobPoll(JobPollIntent::Yielded, Box::default()),
         Payload::Clock(ClockIntent::Pinned, ClockValue::default()),
         Payload::Purge(PurgeIntent::Purged, PurgeValue::default()),
     ]

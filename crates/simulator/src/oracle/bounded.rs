@@ -36,6 +36,8 @@ const STAYS: &[&str] = &[
     "job_streams",
     "job_streams_by_type",
     "served_streams",
+    "pushed_jobs",
+    "polled_jobs",
 ];
 
 /// What each node's log does not need any more, by its checkpoints since it started.

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{IncidentIntent, JobBatchIntent, JobIntent, JobValue, Key, PartitionId, Payload, Record, RecordType};
-use protocol::{StreamId, Text};
+use protocol::{IncidentIntent, JobBatchIntent, JobIntent, JobOwner, JobValue, Key, PartitionId, Payload, Record};
+use protocol::{RecordType, StreamId, Text};
 
 /// Where a job is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Jobs {
                         batch.worker
                     );
                 }
-                if let Some(stream) = batch.stream {
+                if let Some(stream) = batch.owner.and_then(JobOwner::stream) {
                     let pushed = batch.job_keys.iter().map(|key| (*key, stream));
                     self.activated.entry((partition, index)).or_default().extend(pushed);
                 }

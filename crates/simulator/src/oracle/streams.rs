@@ -3,7 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use protocol::{JobAmount, JobBatchIntent, JobStreamIntent, PartitionId, Payload, Record, RecordType, StreamId};
+use protocol::{
+    JobAmount, JobBatchIntent, JobOwner, JobStreamIntent, JobStreamValue, PartitionId, Payload, Record, RecordType,
+    StreamId,
+};
 
 /// The open streams of all partitions.
 #[derive(Default)]
@@ -17,6 +20,7 @@ pub struct Streams {
 struct Credit {
     granted: JobAmount,
     used: JobAmount,
+    delivered: u64,
 }
 
 impl Streams {
@@ -36,7 +40,9 @@ impl Streams {
                 let id = (partition, value.stream);
                 match intent {
                     JobStreamIntent::Added => {
-                        let before = self.open.insert(id, Credit { granted: value.granted, used: value.used });
+                        let JobStreamValue { granted, used, delivered, .. } = **value;
+                        assert!(delivered <= used.jobs, "of {used:?}, {delivered} jobs of {id:?} are delivered");
+                        let before = self.open.insert(id, Credit { granted, used, delivered });
                         assert!(before.is_none(), "the stream {id:?} was added twice");
                     }
                     JobStreamIntent::Granted => {
@@ -44,9 +50,15 @@ impl Streams {
                         let (before, now) = (credit.granted, value.granted);
                         assert!(now == now.max(before), "the credit of {id:?} went down from {before:?} to {now:?}");
                         credit.granted = now;
+                        credit.used = credit.used.max(value.used);
+                        let (before, now, used) = (credit.delivered, value.delivered, credit.used.jobs);
+                        assert!(
+                            (before..=used).contains(&now),
+                            "{now} of {used} jobs of {id:?} are delivered after {before}"
+                        );
+                        credit.delivered = now;
                     }
                     JobStreamIntent::Removed => drop(self.open.remove(&id)),
-                    JobStreamIntent::Cleared => self.open.retain(|(of, _), _| *of != partition),
                     _ => {}
                 }
                 let offered = self.offered.get(&id).copied().unwrap_or_default();
@@ -54,13 +66,15 @@ impl Streams {
                 assert!(offered == offered.max(granted), "{id:?} was granted {granted:?}, and {offered:?} was offered");
             }
             Payload::JobBatch(JobBatchIntent::Activated, batch) => {
-                let Some(stream) = batch.stream else { return };
+                let Some(JobOwner::Stream(stream, first)) = batch.owner else { return };
                 let id = (partition, stream);
                 let credit = self.open.get_mut(&id).unwrap_or_else(|| panic!("no stream {id:?} is open"));
                 let taken = batch.jobs.iter().map(JobAmount::of).fold(JobAmount::default(), JobAmount::plus);
                 let left = credit.granted.minus(credit.used);
                 let fits = taken.jobs <= left.jobs && left.bytes > 0 && (taken.jobs == 1 || taken.bytes <= left.bytes);
                 assert!(fits, "the stream {id:?} took {taken:?}, and {left:?} was left");
+                let pushed = credit.used.jobs;
+                assert!(first == pushed + 1, "push {first} to the stream {id:?} came after {pushed}");
                 credit.used = credit.used.plus(taken);
             }
             _ => {}
@@ -89,7 +103,8 @@ impl Streams {
         );
         for ((_, stream), credit) in open {
             let key = format!("job_streams ({}, {}) ", stream.node, stream.number);
-            let amounts = format!("granted: {:?}, used: {:?}", credit.granted, credit.used);
+            let Credit { granted, used, delivered } = credit;
+            let amounts = format!("granted: {granted:?}, used: {used:?}, delivered: {delivered}");
             let is_there = rows.iter().any(|row| row.starts_with(&key) && row.contains(&amounts));
             assert!(is_there, "{partition} has no stream {stream:?} with {amounts}: {rows:?}");
         }
