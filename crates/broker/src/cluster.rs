@@ -7,7 +7,7 @@ mod messages;
 mod port;
 mod thread;
 
-pub(crate) use configuration::ClusterConfiguration;
+pub(crate) use configuration::{ClusterConfiguration, life};
 pub(crate) use joining::ClosePort;
 pub use joining::{JoinError, Joining};
 pub(crate) use messages::{ForwardedCommand, RefusedCommand, ReplicaStatus};

@@ -24,7 +24,7 @@ use engine::FeatureLevel;
 
 use peers::DirectoryId;
 
-use crate::cluster::ClusterConfiguration;
+use crate::cluster::{ClusterConfiguration, life};
 use crate::disk::{Disk, DiskView, FULL_BYTES};
 use crate::options::NodeOptions;
 use names::{DRAFT, EXPORTERS, FORMAT, FORMAT_FILE, LOG, PARTITIONS};
@@ -105,11 +105,6 @@ pub(crate) struct DataDirectory {
     _lock: File,
 }
 
-/// The part of a node's life that counts its starts, in bits.
-const BOOT_BITS: u32 = 16;
-/// A life has so many bits.
-const LIFE_BITS: u32 = 24;
-
 impl DataDirectory {
     /// Locks the directory, makes it if it does not exist, and checks that it fits the options.
     pub fn open(options: &NodeOptions) -> Result<Self, DataDirectoryError> {
@@ -157,7 +152,7 @@ impl DataDirectory {
         let own = DirectoryId(NonZeroU64::new(self.member.0).unwrap_or(NonZeroU64::MIN));
         let members = self.cluster.iter().flat_map(|cluster| cluster.members.values());
         let replaced = members.filter(|member| member.directory == own).map(|member| member.replaced).sum::<u32>();
-        (u64::from(replaced) << BOOT_BITS | self.boot & ((1 << BOOT_BITS) - 1)) & ((1 << LIFE_BITS) - 1)
+        life(replaced, self.boot)
     }
 
     /// Everything could be opened, so the start counts. A new directory counts as made from now on, with settings that do not
@@ -492,8 +487,8 @@ fn count_start(directory: &Path, starts: u64) -> Result<(), DataDirectoryError> 
     write_atomically(&directory.join(STARTS), format!("{starts}\n").as_bytes())
 }
 
-/// How often a node was started. A later start must have a higher number, so a damaged file counts as the number of
-/// seconds since 1970, which no node was started.
+/// How often a node was started. A later start must have a higher number, so a lost or damaged file counts as the number
+/// of seconds since 1970, which is more than any node was started.
 fn read_starts(directory: &Path) -> u64 {
     let path = directory.join(STARTS);
     let problem = match std::fs::read(&path) {
@@ -501,7 +496,8 @@ fn read_starts(directory: &Path) -> u64 {
             Some(starts) => return starts,
             None => "it holds no number".to_owned(),
         },
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return 0,
+        // A directory that was made completely was started.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !directory.join(FORMAT_FILE).exists() => return 0,
         Err(error) => error.to_string(),
     };
     tracing::warn!(

@@ -6,7 +6,6 @@
 //! given to a leader is never given to another one.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use peers::{NodeNumber, SendError};
 use protocol::{Command, PartitionId, Request};
@@ -30,7 +29,7 @@ impl Entrance {
                     self.take_parked(shared, number, term);
                 }
             }
-            Some(node) => self.send_to(shared, node, term, number),
+            Some(node) => self.send_to(node, term, number),
             None => {}
         }
     }
@@ -49,7 +48,7 @@ impl Entrance {
         self.take_in(shared, request, sender, admission, bytes.into());
     }
 
-    fn send_to(&self, shared: &Shared, node: u32, term: u64, number: u64) {
+    fn send_to(&self, node: u32, term: u64, number: u64) {
         let Some(port) = &self.port else { return };
         let Some(KeptCommand { bytes, admission, sender }) = self.requests.send(number, term) else { return };
         let (partition, origin, sender) = (self.id, self.node, sender.0);
@@ -66,10 +65,8 @@ impl Entrance {
             Err(SendError::Unreachable(_) | SendError::Unknown(_)) => {
                 tracing::trace!(%partition, node, "a command waits, because its leader cannot be reached");
                 self.requests.park_again(number);
-                self.requests.refuse_parked(Instant::now());
             }
         }
-        let _ = shared;
     }
 
     /// A command that no client waits for goes to the leader; it is lost when there is none.
@@ -111,7 +108,6 @@ impl Entrance {
         }
         let before = self.lead();
         self.requests.park_again(number);
-        self.requests.refuse_parked(Instant::now());
         // When the refusal was overtaken by news of the leader; otherwise the news sends it on.
         if before.leader.is_some_and(|node| node == self.node) || before.term > refusal.term {
             self.send_on(shared, number);

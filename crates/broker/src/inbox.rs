@@ -23,6 +23,8 @@ pub(crate) enum Inbound {
     },
     /// Messages to this member get lost.
     Unreachable(NodeId),
+    /// The process of this member is gone.
+    Gone(NodeId),
     /// Take part in the group of one more partition.
     Add(Addition),
     /// The state of a partition is durable up to this index: the log may forget what is before.
@@ -131,6 +133,8 @@ pub(crate) enum Work {
         /// Proof for the tables.
         written: state::Written,
     },
+    /// Streams are compared with the states, and what belongs to nodes that are gone is given back.
+    Reconcile,
     /// The node's clock was changed: all waits for a time start again.
     ClockChanged,
     /// Apply what came before, make a last checkpoint and end.
@@ -147,7 +151,7 @@ impl Work {
             | Work::Install { partition, .. }
             | Work::LogFailed { partition, .. }
             | Work::CheckpointWritten { partition, .. } => Some(*partition),
-            Work::Add(_) | Work::Installed(_) | Work::ClockChanged | Work::Stop => None,
+            Work::Add(_) | Work::Installed(_) | Work::Reconcile | Work::ClockChanged | Work::Stop => None,
         }
     }
 }

@@ -238,7 +238,7 @@ impl Node {
         let (sender, stop) = crossbeam_channel::bounded(0);
         self.stop_cluster = Some(sender);
         let directory = self.directory.paths.directory().to_owned();
-        let thread = ClusterThread::new(self.shared.clone(), port.clone(), directory, stop);
+        let thread = ClusterThread::new(self.shared.clone(), port.clone(), directory, self.host.work.clone(), stop);
         port.serve(&self.shared);
         self.threads.start(&self.shared, Stage::Disk, "cluster".to_owned(), move || thread.run())
     }

@@ -29,6 +29,8 @@ pub struct PartitionOptions {
     pub lost_after_milliseconds: i64,
     /// The number of this node.
     pub node: u32,
+    /// The number of this life of the node.
+    pub life: u64,
     /// Settings that are to be part of the state; none to leave those that are.
     pub settings: Option<SettingsValue>,
     /// The data was put back from a copy, and is to be at this incarnation at least.
@@ -45,6 +47,7 @@ impl Default for PartitionOptions {
             resend_limit: 1_000,
             lost_after_milliseconds: 10_000,
             node: 0,
+            life: 0,
             settings: None,
             restored: None,
         }
@@ -245,8 +248,10 @@ impl Partition {
         let begin_anew = self.begin_anew();
         let begins_anew = begin_anew.is_some();
         effects.submit.extend(begin_anew);
-        // The streams of earlier leaders' gateways register again; until then no job may be pushed.
-        effects.submit.extend(self.engine.lost_streams(|_| None).map(engine::remove_lost_stream));
+        // Those of earlier lives of this node take nothing any more.
+        let (own, life) = (self.options.node, self.options.life);
+        let lost = self.engine.lost_streams(|node| Some(if node == own { life } else { 0 }));
+        effects.submit.extend(lost.map(engine::remove_lost_stream));
         // Before all that comes in: what has a number of this leadership is behind it in the log.
         effects.submit.push(self.engine.start_command(self.options.node));
         self.adapt_state(effects);

@@ -118,6 +118,7 @@ impl ProcessingThread {
                 self.insert(empty.slot.fill(*partition));
                 empty.waiting.into_iter().for_each(|work| self.handle(work));
             }
+            Work::Reconcile => self.slots.iter_mut().for_each(Slot::reconcile),
             Work::ClockChanged => self.slots.iter_mut().for_each(Slot::touch),
             Work::Stop => unreachable!("the caller handles the end"),
         }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
-use engine::{FeatureLevel, Push, Reply};
+use engine::{Engine, FeatureLevel, Push, Reply};
 use parking_lot::{Mutex, RwLock};
 use protocol::{PartitionId, Request};
 
@@ -162,7 +162,6 @@ impl Reception {
 
     /// Streams are registered, and commands may come in for a leadership, unless it has ended meanwhile.
     pub fn lead(&self, partition: PartitionId, leadership: u64) {
-        self.shared.streams.lead(&self.shared, partition);
         self.entrance(partition).set_health(Health::Healthy);
         self.entrance(partition).open(leadership);
     }
@@ -170,7 +169,11 @@ impl Reception {
     /// The node does not lead the partition any more.
     pub fn step_down(&self, partition: PartitionId) {
         self.entrance(partition).set_role(Role::Follower);
-        self.shared.streams.step_down(partition);
+    }
+
+    /// Compares the streams of the node with the state of a partition.
+    pub fn reconcile(&self, partition: PartitionId, engine: &Engine) {
+        self.shared.streams.reconcile(&self.shared, partition, engine);
     }
 
     /// Hands a job to its stream, or gives it back when the stream is gone.

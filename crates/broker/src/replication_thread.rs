@@ -181,6 +181,7 @@ impl ReplicationThread {
                 }
                 self.step(message);
             }
+            Inbound::Gone(member) => self.replication.replicas_mut().gone(member),
             Inbound::Unreachable(member) => self.replication.replicas_mut().unreachable(member),
             Inbound::Add(addition) => self.add(addition),
             Inbound::Checkpointed { partition, applied } => {

@@ -194,6 +194,14 @@ impl Requests {
         self.fail_where(is_lost, &SubmitError::Unavailable { partition: self.partition, reason });
     }
 
+    /// Batches were skipped, because the state was replaced: the outcome of what was sent before will not be known here.
+    pub fn skipped(&self) {
+        let reason = "this node got the state of the partition from another one while the command was under way; whether it \
+                      was carried out is not known";
+        let is_sent = |request: &WaitingRequest| request.progress != Progress::Parked;
+        self.fail_where(is_sent, &SubmitError::Unavailable { partition: self.partition, reason: reason.into() });
+    }
+
     fn fail_where(&self, is_meant: impl Fn(&WaitingRequest) -> bool, error: &SubmitError) {
         let functions: Vec<_> = {
             let mut waiting = self.waiting.lock();

@@ -23,9 +23,6 @@ use engine::{Engine, FeatureLevel, JobsAvailable};
 /// Called when a partition announces available jobs.
 pub type JobsAvailableListener = Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>;
 
-/// The lower part of the numbers of requests and streams, which a node counts by itself; above it is how often it began.
-const NUMBER_BITS: u32 = 40;
-
 pub(crate) struct Shared {
     pub node: u32,
     /// The number of this life of the node, above the numbers of its requests and streams.
@@ -84,14 +81,18 @@ impl Shared {
         }
     }
 
-    /// The first number of requests and streams in a life.
-    pub fn first_number(life: u64) -> u64 {
-        life << NUMBER_BITS | 1
+    /// The life of a node as far as it is known, with 0 for one that nothing is known of; none when the node is gone.
+    pub fn life_at(&self, node: u32) -> Option<u64> {
+        match &self.port {
+            _ if node == self.node => Some(self.life),
+            Some(port) => port.life(node),
+            None => None,
+        }
     }
 
-    /// The life that a number of a request or a stream is of.
-    pub fn life_of(number: u64) -> u64 {
-        number >> NUMBER_BITS
+    /// The first number of requests and streams in a life.
+    pub fn first_number(life: u64) -> u64 {
+        life << protocol::NUMBER_BITS | 1
     }
 
     /// What a partition's state says of the cluster holds for the node.

@@ -8,18 +8,20 @@
 //! The bytes of a window are shared among the partitions. With many open streams each has less, so that all together hold
 //! no more than their limit; at least one job of any size is always possible.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
-use protocol::{Command, JobAmount, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, StreamId, Text};
+use protocol::{
+    Command, JobAmount, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, StreamId, Text, life_of,
+};
 
 use crate::flow_control::{Admission, Permit};
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::shared::Shared;
 use crate::submit_error::SubmitError;
-use engine::Push;
+use engine::{Engine, Push, StreamTotals};
 
 /// What a job stream wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +45,10 @@ pub trait JobSink: Send + Sync {
     fn push(&self, push: Push) -> bool;
 }
 
-/// What a stream may hold of each partition, in jobs.
+/// What a stream may hold of all partitions together, in jobs.
 const STREAM_JOBS_MAX: u32 = 128;
+/// What a stream may hold of each partition at least, in jobs: a grant comes with every half of it.
+const PARTITION_JOBS_MIN: u64 = 16;
 /// What a stream may hold of all partitions together, in bytes.
 const STREAM_BYTES_MAX: usize = 4 << 20;
 /// What all streams of a node may hold together, in bytes.
@@ -53,7 +57,7 @@ const NODE_STREAM_BYTES_MAX: usize = 256 << 20;
 /// What streams may hold that their connections have not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamWindow {
-    /// Jobs of each stream and partition.
+    /// Jobs of each stream, for all partitions together.
     pub jobs: u32,
     /// Bytes of each stream, for all partitions together.
     pub bytes: usize,
@@ -71,7 +75,10 @@ impl StreamWindow {
     /// The share of one stream on one partition.
     fn share(&self, streams: usize, partitions: usize) -> JobAmount {
         let bytes = self.bytes.min(self.node_bytes / streams.max(1)) / partitions.max(1);
-        JobAmount { jobs: self.jobs.max(1).into(), bytes: bytes.max(1) as u64 }
+        // With many partitions a stream still holds no more jobs than its worker has use for.
+        let jobs = usize::try_from(self.jobs).unwrap_or(usize::MAX) / partitions.max(1);
+        let jobs = (jobs as u64).max(PARTITION_JOBS_MIN).min(self.jobs.max(1).into());
+        JobAmount { jobs, bytes: bytes.max(1) as u64 }
     }
 }
 
@@ -81,14 +88,19 @@ pub(crate) struct Streams {
     open: RwLock<HashMap<u64, Arc<Stream>>>,
     /// How many are open, read without the lock.
     count: AtomicUsize,
-    /// Of the partitions that this node holds: whether it leads them.
-    leading: RwLock<Arc<Leading>>,
+    /// Closed, and perhaps known to a partition still.
+    closed: RwLock<BTreeMap<u64, Closed>>,
+    partitions: RwLock<BTreeSet<PartitionId>>,
     pushed: AtomicU64,
     yielded: AtomicU64,
 }
 
-/// A lock is held while the streams of its partition are registered, so that each is registered exactly once per leadership.
-type Leading = BTreeMap<PartitionId, Arc<Mutex<bool>>>;
+/// A stream that was closed.
+struct Closed {
+    stream: Arc<Stream>,
+    /// The partitions whose state was seen without it.
+    gone_from: BTreeSet<PartitionId>,
+}
 
 struct Stream {
     id: StreamId,
@@ -100,14 +112,28 @@ struct Stream {
 
 #[derive(Debug, Default)]
 struct Credit {
-    /// The partition knows the stream.
-    registered: bool,
+    /// How the partition's state had the stream when it was looked at last.
+    seen: Seen,
     /// What came from the partition, as all that follows since the stream was opened.
     pushed: JobAmount,
     /// What the connection took, in the order in which it came: so `delivered.jobs` is the number of the last such push.
     delivered: JobAmount,
     /// What the partition knows.
     granted: JobAmount,
+}
+
+/// Whether a partition's state has a stream.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Seen {
+    /// Its registration is on its way.
+    #[default]
+    NotYet,
+    /// It was missing when it was looked at last: if it still is, its registration got lost.
+    Missing,
+    /// It is there.
+    There,
+    /// It is there, and the state lacks a grant. If it still does, that got lost.
+    Behind,
 }
 
 impl Credit {
@@ -118,25 +144,24 @@ impl Credit {
 
 impl Streams {
     pub fn new(partitions: impl Iterator<Item = PartitionId>, window: StreamWindow) -> Self {
-        let streams = Streams {
+        Streams {
             window,
             open: RwLock::default(),
             count: AtomicUsize::new(0),
-            leading: RwLock::default(),
+            closed: RwLock::default(),
+            partitions: RwLock::new(partitions.collect()),
             pushed: AtomicU64::new(0),
             yielded: AtomicU64::new(0),
-        };
-        partitions.for_each(|partition| streams.add_partition(partition));
-        streams
+        }
     }
 
-    /// The node holds one more partition, which it does not lead yet. The open streams are registered there when it does.
+    /// The node holds one more partition. The open streams are registered there when its state is looked at.
     pub fn add_partition(&self, partition: PartitionId) {
-        Arc::make_mut(&mut self.leading.write()).entry(partition).or_default();
+        self.partitions.write().insert(partition);
     }
 
-    fn leading(&self) -> Arc<Leading> {
-        self.leading.read().clone()
+    fn partitions(&self) -> Vec<PartitionId> {
+        self.partitions.read().iter().copied().collect()
     }
 
     /// Number of open streams.
@@ -152,7 +177,7 @@ impl Streams {
         credits.fold((0, 0), |(blocked, bytes), credit| {
             let credit = credit.lock();
             let left = credit.granted.minus(credit.pushed);
-            let is_blocked = credit.registered && (left.jobs == 0 || left.bytes == 0);
+            let is_blocked = credit.granted.jobs > 0 && (left.jobs == 0 || left.bytes == 0);
             (blocked + usize::from(is_blocked), bytes + credit.undelivered().bytes)
         })
     }
@@ -163,7 +188,7 @@ impl Streams {
     }
 
     fn window(&self) -> JobAmount {
-        self.window.share(self.count(), self.leading.read().len())
+        self.window.share(self.count(), self.partitions.read().len())
     }
 
     /// Opens a stream, unless a partition has no room for what that writes: closing it is never refused.
@@ -183,12 +208,8 @@ impl Streams {
         let mut permits = self.admit(shared, &stream)?;
         self.open.write().insert(number, stream.clone());
         self.count.fetch_add(1, Ordering::Relaxed);
-        // A partition that is added from here on finds the stream among the open ones as soon as it is led.
-        for (&partition, leading) in &*self.leading() {
-            let leading = leading.lock();
-            if *leading {
-                self.register(shared, partition, &stream, permits.remove(&partition));
-            }
+        for partition in self.partitions() {
+            self.register(shared, partition, &stream, permits.remove(&partition));
         }
         let (of, worker) = (&stream.specification.job_type, &stream.specification.worker);
         tracing::debug!(number, job_type = of.as_str(), worker = worker.as_str(), "a job stream was opened");
@@ -203,42 +224,81 @@ impl Streams {
             let permit = entrance.admit(Admission::Preferred, bytes).map_err(|refusal| entrance.refuse(&refusal))?;
             Ok((partition, permit))
         };
-        let leading = self.leading();
-        leading.iter().filter(|(_, leads)| *leads.lock()).map(|(partition, _)| permit(*partition)).collect()
-    }
-
-    /// This node leads the partition from now on: registers all open streams there. What an earlier leader knew of
-    /// streams is cleared by a command before.
-    pub fn lead(&self, shared: &Shared, partition: PartitionId) {
-        let Some(leading) = self.leading().get(&partition).cloned() else {
-            return;
-        };
-        let mut leading = leading.lock();
-        let streams: Vec<_> = self.open.read().values().cloned().collect();
-        for stream in streams {
-            stream.credit(partition).lock().registered = false;
-            self.register(shared, partition, &stream, None);
-        }
-        *leading = true;
-    }
-
-    /// This node does not lead the partition any more.
-    pub fn step_down(&self, partition: PartitionId) {
-        if let Some(leading) = self.leading().get(&partition) {
-            *leading.lock() = false;
-        }
+        let is_led = |partition: &PartitionId| shared.entrance(*partition).is_ok_and(|entrance| entrance.is_open());
+        self.partitions().into_iter().filter(is_led).map(permit).collect()
     }
 
     fn register(&self, shared: &Shared, partition: PartitionId, stream: &Stream, permit: Option<Permit>) {
         let credit = stream.credit(partition);
         let mut credit = credit.lock();
-        if credit.registered {
-            return;
-        }
-        credit.registered = true;
+        credit.seen = Seen::NotYet;
         // What still lies in the connection's queue takes its room.
-        credit.granted = credit.delivered.plus(self.window());
+        credit.granted = credit.granted.max(credit.delivered.plus(self.window()));
         submit(shared, partition, &stream_command(JobStreamIntent::Add, stream, &credit), permit);
+    }
+
+    /// Compares the streams with a partition's state, which this node applies as all replicas do: what got lost on its way to
+    /// a leader is said again. What is on its way now is not, so it is said again when it is missing twice.
+    pub fn reconcile(&self, shared: &Shared, partition: PartitionId, engine: &Engine) {
+        let open: Vec<_> = self.open.read().values().cloned().collect();
+        for stream in &open {
+            self.reconcile_open(shared, partition, stream, engine.job_stream(stream.id));
+        }
+        let is_own = |totals: &StreamTotals| life_of(totals.stream.number) == shared.life;
+        for totals in engine.job_streams_of(shared.node).filter(is_own) {
+            if !self.open.read().contains_key(&totals.stream.number) {
+                self.remove_again(shared, partition, totals);
+            }
+        }
+        let count = self.partitions.read().len();
+        self.closed.write().retain(|_, closed| {
+            if engine.job_stream(closed.stream.id).is_none() {
+                closed.gone_from.insert(partition);
+            }
+            closed.gone_from.len() < count
+        });
+    }
+
+    fn reconcile_open(&self, shared: &Shared, partition: PartitionId, stream: &Stream, totals: Option<StreamTotals>) {
+        let credit = stream.credit(partition);
+        let mut credit = credit.lock();
+        let lacks_grant = |totals: &StreamTotals| totals.granted != totals.granted.max(credit.granted);
+        match (totals, credit.seen) {
+            (None, Seen::Missing) => {
+                credit.seen = Seen::NotYet;
+                submit(shared, partition, &stream_command(JobStreamIntent::Add, stream, &credit), None);
+            }
+            (None, Seen::NotYet | Seen::There | Seen::Behind) => credit.seen = Seen::Missing,
+            (Some(totals), Seen::Behind) if lacks_grant(&totals) => {
+                credit.seen = Seen::There;
+                submit(shared, partition, &stream_command(JobStreamIntent::Grant, stream, &credit), None);
+            }
+            (Some(totals), _) => credit.seen = if lacks_grant(&totals) { Seen::Behind } else { Seen::There },
+        }
+    }
+
+    /// The partition still has a stream that is not open here any more.
+    fn remove_again(&self, shared: &Shared, partition: PartitionId, totals: StreamTotals) {
+        let value = JobStreamValue { stream: totals.stream, delivered: totals.delivered, ..JobStreamValue::default() };
+        let command = match self.closed.read().get(&totals.stream.number) {
+            Some(Closed { stream, .. }) => {
+                stream_command(JobStreamIntent::Remove, stream, &stream.credit(partition).lock())
+            }
+            None => Command::of_system(Key::NONE, Payload::JobStream(JobStreamIntent::Remove, Box::new(value))),
+        };
+        submit(shared, partition, &command, None);
+    }
+
+    /// The state of a partition was replaced by one that skips batches, and with them jobs that were pushed. The streams begin
+    /// again there: so these jobs are given back.
+    pub fn begin_again(&self, shared: &Shared, partition: PartitionId) {
+        let open: Vec<_> = self.open.read().values().cloned().collect();
+        for stream in &open {
+            let credit = stream.credit(partition);
+            let credit = credit.lock();
+            submit(shared, partition, &stream_command(JobStreamIntent::Remove, stream, &credit), None);
+            submit(shared, partition, &stream_command(JobStreamIntent::Add, stream, &credit), None);
+        }
     }
 
     /// Hands a job to its stream. When that is gone, nothing is to be done: its removal gives the job back.
@@ -281,7 +341,7 @@ impl Stream {
         let more = possible.minus(credit.granted);
         // A half window, so that a busy stream neither runs dry nor sends a command per job.
         let is_due = more.jobs >= window.jobs.div_ceil(2) || more.bytes >= window.bytes.div_ceil(2);
-        if credit.registered && is_due {
+        if credit.granted.jobs > 0 && is_due {
             credit.granted = credit.granted.max(possible);
             submit(shared, partition, &stream_command(JobStreamIntent::Grant, self, &credit), None);
         }
@@ -323,13 +383,12 @@ impl StreamHandle {
             streams.count.fetch_sub(1, Ordering::Relaxed);
             tracing::debug!(number = self.stream.id.number, "a job stream was closed");
         }
-        for (&partition, leading) in &*streams.leading() {
-            let _leading = leading.lock();
+        let closed = Closed { stream: self.stream.clone(), gone_from: BTreeSet::new() };
+        streams.closed.write().insert(self.stream.id.number, closed);
+        for partition in streams.partitions() {
             let credit = self.stream.credit(partition);
-            let mut credit = credit.lock();
-            if std::mem::take(&mut credit.registered) {
-                submit(&self.shared, partition, &stream_command(JobStreamIntent::Remove, &self.stream, &credit), None);
-            }
+            let credit = credit.lock();
+            submit(&self.shared, partition, &stream_command(JobStreamIntent::Remove, &self.stream, &credit), None);
         }
     }
 }
@@ -434,29 +493,48 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_registered_once_per_leadership_with_the_credit_it_has_room_for() {
-        let (shared, inbox) = Shared::for_test(2, 8);
-        shared.streams.lead(&shared, PartitionId(1));
+    fn what_a_partition_lacks_twice_is_said_again() {
+        let (shared, inbox) = Shared::for_test(1, 8);
         let handle = open(&shared, true);
         assert_eq!(submitted(&inbox), [(1, "ADD", 8)]);
-        shared.streams.lead(&shared, PartitionId(2));
-        assert_eq!(submitted(&inbox), [(2, "ADD", 8)]);
-        for counter in 1..=3 {
-            shared.streams.push(PartitionId(1), push(handle.id(), 1, counter));
-        }
-        handle.delivered(PartitionId(1), amount(1));
-        shared.streams.step_down(PartitionId(1));
-        shared.streams.lead(&shared, PartitionId(1));
-        // Three were pushed and two of them have not been taken: room for six more.
-        assert_eq!(submitted(&inbox), [(1, "ADD", 9)]);
+        let mut engine = Engine::in_memory(engine::EngineOptions::new(PartitionId(1), 1));
+        let reconcile = |engine: &Engine| {
+            shared.streams.reconcile(&shared, PartitionId(1), engine);
+            submitted(&inbox)
+        };
+        assert_eq!(reconcile(&engine), [], "it may be on its way");
+        assert_eq!(reconcile(&engine), [(1, "ADD", 8)]);
+        apply(&mut engine, 1, &stream_command(JobStreamIntent::Add, &handle.stream, &handle.credit()));
+        assert_eq!(reconcile(&engine), []);
+        handle.delivered(PartitionId(1), amount(5));
+        assert_eq!(submitted(&inbox), [(1, "GRANT", 13)], "and it is lost");
+        assert_eq!(reconcile(&engine), []);
+        assert_eq!(reconcile(&engine), [(1, "GRANT", 13)]);
         drop(handle);
-        assert_eq!(submitted(&inbox), [(1, "REMOVE", 9), (2, "REMOVE", 8)]);
+        assert_eq!(submitted(&inbox), [(1, "REMOVE", 13)], "and it is lost");
+        assert_eq!(reconcile(&engine), [(1, "REMOVE", 13)]);
+        let stream = shared.streams.closed.read().values().next().expect("it was closed").stream.clone();
+        apply(&mut engine, 2, &stream_command(JobStreamIntent::Remove, &stream, &Credit::default()));
+        assert_eq!(reconcile(&engine), []);
+        assert!(shared.streams.closed.read().is_empty());
+    }
+
+    fn apply(engine: &mut Engine, index: u64, command: &Command) {
+        let batch = protocol::CommandBatch { timestamp: 1, commands: vec![command.clone()] };
+        engine.apply(index, &batch, &mut engine::Output::default()).expect("the state is fine");
+    }
+
+    impl StreamHandle {
+        fn credit(&self) -> Credit {
+            let credit = self.stream.credit(PartitionId(1));
+            let credit = credit.lock();
+            Credit { seen: credit.seen, ..*credit }
+        }
     }
 
     #[test]
     fn credit_goes_back_by_half_windows() {
         let (shared, inbox) = Shared::for_test(1, 8);
-        shared.streams.lead(&shared, PartitionId(1));
         let handle = open(&shared, true);
         for counter in 1..=8 {
             shared.streams.push(PartitionId(1), push(handle.id(), 1, counter));
@@ -472,7 +550,6 @@ mod tests {
     #[test]
     fn closing_says_which_jobs_reached_the_client() {
         let (shared, inbox) = Shared::for_test(1, 8);
-        shared.streams.lead(&shared, PartitionId(1));
         let (taking, gone) = (open(&shared, true), open(&shared, false));
         submitted(&inbox);
         for (stream, jobs) in [(&taking, 3), (&gone, 2)] {
@@ -497,7 +574,8 @@ mod tests {
     fn many_streams_share_what_all_may_hold() {
         let window = StreamWindow { jobs: 128, bytes: 4 << 20, node_bytes: 256 << 20 };
         assert_eq!(window.share(1, 1).bytes, 4 << 20);
-        assert_eq!(window.share(10, 4), JobAmount { jobs: 128, bytes: 1 << 20 });
+        assert_eq!(window.share(10, 4), JobAmount { jobs: 32, bytes: 1 << 20 });
+        assert_eq!(window.share(1, 100).jobs, 16, "a grant still comes for several jobs");
         assert_eq!(window.share(256, 1).bytes, 1 << 20);
         assert_eq!(window.share(usize::MAX, 4_095).bytes, 1, "one job of any size");
     }
@@ -505,7 +583,6 @@ mod tests {
     #[test]
     fn large_jobs_give_their_credit_back_by_their_bytes() {
         let (shared, inbox) = Shared::for_test(1, 128);
-        shared.streams.lead(&shared, PartitionId(1));
         let handle = open(&shared, true);
         submitted(&inbox);
         handle.delivered(PartitionId(1), JobAmount { jobs: 1, bytes: 1 << 20 });
@@ -517,7 +594,6 @@ mod tests {
     #[test]
     fn a_full_disk_refuses_to_open_and_never_to_close() {
         let (shared, inbox) = Shared::for_test(1, 8);
-        shared.streams.lead(&shared, PartitionId(1));
         let handle = open(&shared, true);
         assert_eq!(inbox.len(), 1);
         shared.disk.note(0, 0);
@@ -535,7 +611,6 @@ mod tests {
     #[test]
     fn what_opens_streams_counts_among_the_bytes_in_flight() {
         let (shared, inbox) = Shared::for_test(1, 8);
-        shared.streams.lead(&shared, PartitionId(1));
         let limiter = &shared.entrance(PartitionId(1)).expect("it exists").limiter;
         let _streams = [open(&shared, true), open(&shared, true)];
         assert_eq!(limiter.in_flight(), 2);

@@ -149,6 +149,33 @@ fn any_node_serves_any_client_and_any_one_may_die() {
 }
 
 #[test]
+fn pushed_jobs_of_a_dead_gateway_and_of_a_dead_leader_find_another_worker() {
+    let mut cluster = Cluster::of(3, 1);
+    let leader = cluster.leader(1);
+    let followers: Vec<u32> = cluster.nodes.keys().copied().filter(|node| *node != leader).collect();
+    deploy(&cluster.client(leader), &one_task());
+    let first = stream(&cluster.client(followers[0]));
+    let created: BTreeSet<Key> = (0..20).map(|_| create_at(&cluster.client(followers[1]), 1)).collect();
+    // Pushed through a node that does not lead, and never taken by its connection.
+    let pushed = first.1.wait(created.len());
+    let of_instances: BTreeSet<Key> = pushed.iter().map(|push| push.job.process_instance_key).collect();
+    assert_eq!(of_instances, created);
+    let (second, jobs) = stream(&cluster.client(followers[1]));
+    std::mem::forget(first.0);
+    cluster.nodes.remove(&followers[0]).expect("it runs").crash();
+    // The stream of the survivor gets them all, long before their time-out.
+    let again = jobs.wait(created.len());
+    assert_eq!(again.iter().map(|push| push.job.process_instance_key).collect::<BTreeSet<_>>(), created);
+    second.delivered(PartitionId(1), amount(&again));
+    cluster.start(&[followers[0]]);
+    // The leader dies: the stream goes on with the next one.
+    cluster.nodes.remove(&leader).expect("it runs").crash();
+    let created: BTreeSet<Key> = (0..20).map(|_| create_at(&cluster.client(followers[0]), 1)).collect();
+    let pushed = jobs.wait(created.len());
+    assert_eq!(pushed.iter().map(|push| push.job.process_instance_key).collect::<BTreeSet<_>>(), created);
+}
+
+#[test]
 fn an_awaited_result_outlives_the_leader() {
     let mut cluster = Cluster::of(3, 1);
     let asked = cluster.follower(1);

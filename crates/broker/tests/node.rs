@@ -308,7 +308,7 @@ fn partitions_are_raised_to_a_level_and_a_build_without_it_refuses_them() {
     node.stop().expect("a clean stop");
 }
 
-/// What a node counts from is in the replicated state, not in a file beside it.
+/// Numbers of an earlier life do not come again, also when nobody knows how often the node was started.
 #[test]
 fn an_answer_to_a_request_of_an_earlier_life_goes_to_nobody_else() {
     let directory = tempfile::tempdir().expect("temporary directory");

@@ -267,6 +267,16 @@ impl<L: LogStore> Replicas<L> {
         }
     }
 
+    /// The process of a node is gone: the groups that it led look for another leader without waiting for its heartbeats.
+    pub fn gone(&mut self, node: NodeId) {
+        self.unreachable(node);
+        if self.unfinished.is_none() {
+            for group in self.groups.values_mut().filter(|group| group.leader() == Some(node)) {
+                group.expect_no_leader();
+            }
+        }
+    }
+
     /// Time passed.
     pub fn tick(&mut self) {
         if self.unfinished.is_none() {

@@ -38,6 +38,17 @@ pub(crate) struct Membership {
     pub replaced: u32,
 }
 
+/// The part of a node's life that counts its starts, in bits.
+const BOOT_BITS: u32 = 16;
+/// A life has so many bits: it stands above [`protocol::NUMBER_BITS`] in the numbers of requests and streams.
+const LIFE_BITS: u32 = u64::BITS - protocol::NUMBER_BITS;
+
+/// Tells apart what a process of a node numbers from what every other one did under the node's number: how often its
+/// directory was replaced, and how often it was started.
+pub(crate) fn life(replaced: u32, boot: u64) -> u64 {
+    (u64::from(replaced) << BOOT_BITS | boot & ((1 << BOOT_BITS) - 1)) & ((1 << LIFE_BITS) - 1)
+}
+
 impl ClusterConfiguration {
     /// The member number of a node's directory in the Raft groups.
     pub fn member(&self, node: NodeNumber) -> Option<NodeId> {

@@ -11,7 +11,7 @@ use peers::{Absence, Identity, Lane, Mesh, NodeNumber, Receiver, SendError};
 use protocol::PartitionId;
 use replication::{Frame, Message, NodeId, Options as ReplicationOptions};
 
-use super::configuration::ClusterConfiguration;
+use super::configuration::{ClusterConfiguration, life};
 use super::founding::{Addressed, Founding, FoundingMessage};
 use super::messages::{ForwardedCommand, NodeStatus, RefusedCommand, kind};
 use crate::inbox::Inbound;
@@ -40,8 +40,12 @@ pub(crate) struct ClusterPort {
 }
 
 /// What is known of another node.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(crate) struct Contact {
+    /// When this node began to look for it.
+    since: Instant,
+    /// Its machine says that nothing listens at its port any more.
+    is_closed: bool,
     /// Who it said it is, when the connection to it was made last.
     pub identity: Option<Identity>,
     /// Whether requests can be sent to it.
@@ -53,6 +57,23 @@ pub(crate) struct Contact {
 }
 
 impl Contact {
+    fn new() -> Self {
+        Contact {
+            since: Instant::now(),
+            is_closed: false,
+            identity: None,
+            is_connected: false,
+            heard: None,
+            status: NodeStatus::default(),
+        }
+    }
+
+    /// Whether it was there, or was looked for, and is certainly not there any more.
+    pub fn is_gone(&self) -> bool {
+        let heard = self.heard.unwrap_or(self.since);
+        !self.is_alive() && (self.is_closed || heard.elapsed() >= GONE_AFTER)
+    }
+
     /// Whether it was heard of lately.
     pub fn is_alive(&self) -> bool {
         self.is_connected && self.heard.is_some_and(|heard| heard.elapsed() < GONE_AFTER)
@@ -73,7 +94,7 @@ impl ClusterPort {
             mesh: RwLock::default(),
             founding: Mutex::new(founding),
             configuration: RwLock::new(configuration),
-            contacts: Mutex::new(others.map(|node| (node, Contact::default())).collect()),
+            contacts: Mutex::new(others.map(|node| (node, Contact::new())).collect()),
             node: OnceLock::new(),
             snapshots: OnceLock::new(),
             unstepped_bytes: Arc::default(),
@@ -198,9 +219,34 @@ impl ClusterPort {
 
     fn heard(&self, from: NodeNumber, note: impl FnOnce(&mut Contact)) {
         let mut contacts = self.contacts.lock();
-        let contact = contacts.entry(from).or_default();
+        let contact = contacts.entry(from).or_insert_with(Contact::new);
         contact.heard = Some(Instant::now());
         note(contact);
+    }
+
+    /// The process of a node is gone. Whoever waits for its heartbeats waits no longer.
+    fn closed(&self, node: NodeNumber) {
+        let was_closed = match self.contacts.lock().get_mut(&node) {
+            Some(contact) => std::mem::replace(&mut contact.is_closed, true),
+            None => return,
+        };
+        let member = self.configuration().and_then(|configuration| configuration.member(node));
+        if let (false, Some(member), Some(shared)) = (was_closed, member, self.shared()) {
+            tracing::warn!(%node, "the process of a node of the cluster is gone");
+            drop(shared.inbox.send(Inbound::Gone(member)));
+        }
+    }
+
+    /// The life of another node as far as it is known, with 0 for one that nothing is known of; none when it is gone.
+    pub fn life(&self, node: u32) -> Option<u64> {
+        let node = NodeNumber(node);
+        let contact = self.contacts.lock().get(&node).cloned()?;
+        if contact.is_gone() {
+            return None;
+        }
+        let configuration = self.configuration();
+        let replaced = configuration.and_then(|known| known.members.get(&node).map(|membership| membership.replaced));
+        Some(contact.identity.map_or(0, |identity| life(replaced.unwrap_or_default(), identity.boot)))
     }
 
     fn founding_message(&self, from: NodeNumber, message: FoundingMessage) {
@@ -287,13 +333,17 @@ impl Receiver for Received {
         self.0.heard(to.node, |contact| {
             contact.identity = Some(to.clone());
             contact.is_connected = true;
+            contact.is_closed = false;
         });
         tracing::info!(node = %to.node, directory = %to.directory, start = to.boot, "connected to a node of the cluster");
         // It may know a newer configuration.
         self.0.send_founding(vec![(to.node, FoundingMessage::Ask)]);
     }
 
-    fn absent(&self, _: NodeNumber, lane: Lane, reason: &Absence) {
+    fn absent(&self, to: NodeNumber, lane: Lane, reason: &Absence) {
+        if *reason == Absence::Gone && lane == Lane::Consensus {
+            self.0.closed(to);
+        }
         if let Absence::Refused(sentence) = reason
             && lane == Lane::Requests
         {

@@ -1,19 +1,24 @@
 //! What a member does for the cluster all the time: it says how it is, sends waiting commands on, and stores changes of the
 //! cluster's configuration.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use peers::NodeNumber;
 
 use super::messages::{NodeStatus, ReplicaStatus};
 use super::port::ClusterPort;
 use crate::data_directory::store_cluster;
+use crate::inbox::Work;
 use crate::shared::Shared;
 
 /// How often waiting commands are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// How often the streams of the node are compared with the states of partitions.
+const RECONCILIATION_INTERVAL: Duration = Duration::from_secs(1);
 /// How often the node says how it is.
 const STATUS_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -23,14 +28,24 @@ pub(crate) struct ClusterThread {
     port: Arc<ClusterPort>,
     directory: PathBuf,
     stop: Receiver<()>,
+    /// To the processing threads.
+    work: Vec<Sender<Work>>,
     next_status: Instant,
-    announced: NodeStatus,
+    next_reconciliation: Instant,
+    /// The nodes that were gone at the last look.
+    gone: BTreeSet<NodeNumber>,
 }
 
 impl ClusterThread {
-    pub fn new(shared: Arc<Shared>, port: Arc<ClusterPort>, directory: PathBuf, stop: Receiver<()>) -> Self {
-        let (next_status, announced) = (Instant::now(), NodeStatus::default());
-        ClusterThread { shared, port, directory, stop, next_status, announced }
+    pub fn new(
+        shared: Arc<Shared>,
+        port: Arc<ClusterPort>,
+        directory: PathBuf,
+        work: Vec<Sender<Work>>,
+        stop: Receiver<()>,
+    ) -> Self {
+        let (next_status, next_reconciliation, gone) = (Instant::now(), Instant::now(), BTreeSet::new());
+        ClusterThread { shared, port, directory, stop, work, next_status, next_reconciliation, gone }
     }
 
     /// Runs until the node stops.
@@ -44,8 +59,22 @@ impl ClusterThread {
             self.store_configuration();
             if now >= self.next_status {
                 self.next_status = now + STATUS_INTERVAL;
-                self.announced = self.status();
-                self.port.announce(&self.announced);
+                self.port.announce(&self.status());
+            }
+            self.reconcile(now);
+        }
+    }
+
+    /// Once a second, and as soon as a node is gone.
+    fn reconcile(&mut self, now: Instant) {
+        let contacts = self.port.contacts();
+        let gone = contacts.into_iter().filter(|(_, contact)| contact.is_gone()).map(|(node, _)| node).collect();
+        let is_news = !self.gone.is_superset(&gone);
+        self.gone = gone;
+        if is_news || now >= self.next_reconciliation {
+            self.next_reconciliation = now + RECONCILIATION_INTERVAL;
+            for work in &self.work {
+                drop(work.send(Work::Reconcile));
             }
         }
     }

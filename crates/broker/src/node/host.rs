@@ -109,6 +109,7 @@ pub(super) fn partition_options(
     let resend_interval = options.outbox_resend_interval.as_millis();
     Ok(PartitionOptions {
         node: options.node_id,
+        life: directory.life(),
         settings: Some(settings).filter(|settings| *settings != SettingsValue::default()),
         restored: restored::read(directory.paths.directory())?,
         resend_interval_milliseconds: i64::try_from(resend_interval).unwrap_or(i64::MAX),

@@ -175,11 +175,19 @@ impl Slot {
         self.partition.is_dead()
     }
 
+    /// Compares the streams of the node with the state, and gives back what belongs to nodes that are gone.
+    pub fn reconcile(&mut self) {
+        if !self.partition.is_dead() {
+            let partition = self.partition.partition();
+            self.surroundings.reconcile(partition.is_leading(), partition.engine());
+        }
+    }
+
     /// Closes the state, and lets a received one of this index take its place.
     pub fn empty(mut self, index: u64) -> EmptySlot {
         let partition = self.partition.empty(&mut self.surroundings);
         // Answers that another node's state skips never come here.
-        self.surroundings.entrance.lost();
+        self.surroundings.entrance.requests.skipped();
         drop(self.surroundings.maintenance.send(Maintenance::Replace { partition, index }));
         EmptySlot { surroundings: self.surroundings }
     }
@@ -201,12 +209,28 @@ impl EmptySlot {
             self.surroundings.shared.clock.adopt(engine.pinned_clock());
         }
         let (applied, position) = (engine.applied(), engine.last_position());
+        self.surroundings.shared.streams.begin_again(&self.surroundings.shared, self.surroundings.id);
         tracing::info!(partition = %self.surroundings.id, applied, position, "the partition goes on from a received state");
         Slot { partition, surroundings: self.surroundings, left_out: None }
     }
 }
 
+/// Lost streams and polls that are given back at a time.
+const LOST_MAX: usize = 1_000;
+
 impl Surroundings {
+    fn reconcile(&self, is_leading: bool, engine: &Engine) {
+        self.shared.streams.reconcile(&self.shared, self.id, engine);
+        if is_leading {
+            let life = |node| self.shared.life_at(node);
+            let streams = engine.lost_streams(life).map(engine::remove_lost_stream).take(LOST_MAX);
+            let polls = engine.lost_polls(life).map(engine::give_back_poll).take(LOST_MAX);
+            for command in streams.chain(polls) {
+                self.shared.submit_to(self.id, &command);
+            }
+        }
+    }
+
     /// Follows where an earlier leader's clock was stopped. A leader has done so already, when its user did it.
     fn adopt_clock(&self, records: &[Record]) {
         if self.id != PartitionId::DEPLOYMENT {
@@ -326,7 +350,6 @@ impl Shell for Surroundings {
     }
 
     fn lead(&mut self, leadership: u64, engine: &Engine) {
-        self.shared.streams.lead(&self.shared, self.id);
         self.entrance.set_health(Health::Healthy);
         if self.entrance.open(leadership) {
             self.entrance.send_parked(&self.shared);
@@ -340,7 +363,6 @@ impl Shell for Surroundings {
 
     fn step_down(&mut self) {
         self.entrance.set_role(Role::Follower);
-        self.shared.streams.step_down(self.id);
         self.metrics.follows();
     }
 
@@ -367,6 +389,7 @@ impl Shell for Surroundings {
     /// Says when the partition's time leaves the clock behind, and when the clock has caught up.
     fn statistics(&mut self, ahead_milliseconds: i64, is_leading: bool, engine: &Engine) {
         self.shared.adopt_cluster(engine);
+        self.reconcile(is_leading, engine);
         self.metrics.feature_level(engine.feature_level());
         self.metrics.clock_ahead(ahead_milliseconds);
         self.metrics.engine(engine.last_position(), is_leading, &engine.statistics());
@@ -388,7 +411,6 @@ impl Shell for Surroundings {
     }
 
     fn stop(&mut self, health: Health, reason: &str) {
-        self.shared.streams.step_down(self.id);
         self.metrics.stops();
         self.entrance.stop(health, reason);
         drop(self.shared.inbox.send(Inbound::Died(self.id)));
