@@ -38,6 +38,8 @@ pub(crate) struct Managed {
     cluster: Option<ClusterSettings>,
     /// Whether a leader is reached, without the time of elections.
     readiness: Mutex<Readiness>,
+    /// What a node of a cluster waits for, in a sentence.
+    waiting: RwLock<Option<String>>,
     node: RwLock<Option<(Client, Arc<Clock>)>>,
     exporters: RwLock<Option<Exporters>>,
     job_streams: RwLock<Option<Arc<JobStreams>>>,
@@ -53,6 +55,7 @@ impl Managed {
             metrics,
             cluster,
             readiness: Mutex::default(),
+            waiting: RwLock::default(),
             node: RwLock::default(),
             exporters: RwLock::default(),
             job_streams: RwLock::default(),
@@ -113,6 +116,11 @@ impl Managed {
         self.node.read().as_ref().is_some_and(|(_, clock)| clock.is_controllable())
     }
 
+    /// What the node waits for until it can serve; none when it can.
+    pub(crate) fn waits_for(&self, sentence: Option<String>) {
+        *self.waiting.write() = sentence;
+    }
+
     /// Looks how the node is. It is ready as long as it was so at some look of the last seconds, so somebody must look.
     pub(crate) fn observe(&self) {
         let view = self.client().map(|client| client.cluster());
@@ -126,7 +134,9 @@ impl Managed {
         let view = client.as_ref().map(Client::cluster);
         let reaches_leader = self.reaches_leader(view.as_ref());
         let partitions = client.zip(view).map(|(client, view)| self.partitions(&client, &view)).unwrap_or_default();
-        Condition { is_serving: self.is_serving(), reaches_leader, partitions, read_model_trouble }
+        let waiting = self.waiting.read().clone();
+        let cluster = self.cluster.as_ref().map(|cluster| InCluster { node: cluster.node_id, waiting });
+        Condition { is_serving: self.is_serving(), cluster, reaches_leader, partitions, read_model_trouble }
     }
 
     /// Whether some partition has a leader, as far as this node knows.
@@ -161,9 +171,18 @@ struct Partition {
     replica: Option<ReplicaStatus>,
 }
 
+/// A node as one of several.
+struct InCluster {
+    node: u32,
+    /// What it waits for until it can serve.
+    waiting: Option<String>,
+}
+
 /// What the verdicts are based on.
 struct Condition {
     is_serving: bool,
+    /// None for a node alone.
+    cluster: Option<InCluster>,
     /// Whether some partition has a leader, here or on another node.
     reaches_leader: bool,
     /// None while the node starts.
@@ -213,14 +232,21 @@ impl Condition {
     fn components(&self, disk: Option<Value>, exporters: &[ExporterStatus]) -> Value {
         let partitions: serde_json::Map<String, Value> =
             self.partitions.iter().map(|one| (format!("partition{}", one.id), partition(one))).collect();
-        json!({
+        let mut components = json!({
             "diskSpace": disk,
             "exporters": exporters_health(exporters),
             "readiness": { "status": status(self.is_ready()) },
             "liveness": { "status": status(self.is_alive()) },
             "partitions": { "status": status(self.are_partitions_healthy()), "details": partitions },
             "readModel": self.read_model(),
-        })
+        });
+        if let Some(InCluster { node, waiting }) = &self.cluster {
+            let up = self.reaches_leader && waiting.is_none();
+            let usual = (!self.reaches_leader).then_some("It reaches no leader of any partition.");
+            let message = waiting.as_deref().or(usual);
+            components["cluster"] = json!({ "status": status(up), "details": { "nodeId": node, "message": message } });
+        }
+        components
     }
 }
 
@@ -502,7 +528,10 @@ fn time(clock: &Clock) -> Response {
 
 /// The cluster as this node sees it.
 async fn cluster(State(managed): Shared) -> Response {
-    let Some(client) = managed.client() else { return starting() };
+    let Some(client) = managed.client() else {
+        let waiting = managed.waiting.read();
+        return waiting.as_deref().map_or_else(starting, |waiting| error(StatusCode::SERVICE_UNAVAILABLE, waiting));
+    };
     Json(ClusterStatus::new(&client.cluster(), client.node(), managed.cluster.as_ref())).into_response()
 }
 
@@ -628,7 +657,7 @@ mod tests {
     fn condition(is_serving: bool, partitions: &[Health]) -> Condition {
         let partition = |(id, health): (u16, &Health)| Partition { id, health: *health, remark: None, replica: None };
         let partitions = (1..).zip(partitions).map(partition).collect();
-        Condition { is_serving, reaches_leader: true, partitions, read_model_trouble: None }
+        Condition { is_serving, cluster: None, reaches_leader: true, partitions, read_model_trouble: None }
     }
 
     #[test]
@@ -675,6 +704,14 @@ mod tests {
         let mut condition = condition(true, &[Health::Healthy]);
         condition.reaches_leader = false;
         assert_eq!([condition.is_ready(), condition.is_alive(), condition.is_healthy()], [false, true, false]);
+        condition.cluster = Some(InCluster { node: 2, waiting: None });
+        let reason = "It reaches no leader of any partition.";
+        let expected = json!({ "status": "DOWN", "details": { "nodeId": 2, "message": reason } });
+        assert_eq!(condition.components(None, &[])["cluster"], expected);
+        condition.reaches_leader = true;
+        assert_eq!(condition.components(None, &[])["cluster"]["status"], "UP");
+        condition.cluster = Some(InCluster { node: 2, waiting: Some("it waits for node 1".to_owned()) });
+        assert_eq!(condition.components(None, &[])["cluster"]["details"]["message"], "it waits for node 1");
     }
 
     #[test]

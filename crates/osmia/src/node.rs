@@ -233,7 +233,7 @@ async fn serve(
         () = failed(node) => End::Failed,
         // A node without a port would look healthy and serve nobody.
         () = gateway.ended() => End::WithoutPort,
-        error = attend(node, &ready, &mut demo) => return Err(error),
+        error = attend(node, managed, &ready, &mut demo) => return Err(error),
     };
     if end == End::Asked {
         drain(configuration.shutdown_drain, managed, node, &gateway, signals).await;
@@ -281,11 +281,12 @@ fn gateway_options(
 /// Says when the node is ready, and keeps the demo running from then on. Ends only by what goes wrong with that.
 async fn attend(
     node: &Node,
+    managed: &Managed,
     ready: &Ready<'_>,
     demo: &mut Option<tokio::task::JoinSet<()>>,
 ) -> Box<dyn std::error::Error + Send + Sync> {
     if let Some(cluster) = &ready.configuration.cluster {
-        wait_for_others(node, Waiting::new(cluster.clone())).await;
+        wait_for_others(node, managed, Waiting::new(cluster.clone())).await;
     }
     let output = Output::new(ready.configuration.log_format == LogFormat::Json);
     tell_ready(&output, ready, node.client().partition_count());
@@ -360,14 +361,16 @@ async fn wait_until_ready(node: &Node) -> bool {
 }
 
 /// Waits until a node of a cluster is ready, which may take as long as others are away, and says what it waits for.
-async fn wait_for_others(node: &Node, mut waiting: Waiting) {
+async fn wait_for_others(node: &Node, managed: &Managed, mut waiting: Waiting) {
     let begin = Instant::now();
     while !node.is_ready() {
         if let Some(sentence) = waiting.sentence(&node.client().cluster(), begin.elapsed()) {
             tracing::warn!("{sentence}");
+            managed.waits_for(Some(sentence));
         }
         tokio::time::sleep(READINESS_INTERVAL).await;
     }
+    managed.waits_for(None);
 }
 
 fn not_ready(node: &Node) -> String {
