@@ -23,13 +23,15 @@ use crate::nodes;
 use crate::outcome::Outcome;
 use crate::output::Output;
 use crate::signals::Signals;
-use crate::waiting::Waiting;
+use crate::waiting::{USUAL, Waiting};
 
 /// How long a node may take until all its partitions take commands.
 const START_TIMEOUT: Duration = Duration::from_secs(300);
 const READY_POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// How often to look whether a node of a cluster reaches a leader.
 const READINESS_INTERVAL: Duration = Duration::from_millis(250);
+/// How often to look whether all members have answered.
+const FOUNDING_INTERVAL: Duration = Duration::from_millis(50);
 /// How often to check whether the node has failed.
 const FAILURE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -119,14 +121,9 @@ async fn run(configuration: &Configuration, begin: Instant) -> Outcome {
     if let Some(model) = &read_model {
         options.exporters.push(model.consumer(configuration.read_model_retention, configuration.read_model_audited)?);
     }
-    let starting = tokio::task::spawn_blocking(move || Node::start(options));
-    let node = tokio::select! {
-        node = starting => node??,
-        // It may wait for other nodes for hours, and nothing that was acknowledged is only in its memory.
-        () = signals.next(), if configuration.cluster.is_some() => {
-            tracing::info!("Osmia stops before it has started: it has taken nothing");
-            return Ok(());
-        }
+    let Some(node) = start_node(options, &managed, &mut signals).await? else {
+        tracing::info!("Osmia stops before it has started: it has taken nothing");
+        return Ok(());
     };
     managed.node_started(node.client(), node.clock(), node.exporters());
     let ports = Ports { management_address, connections, read_model, looked };
@@ -141,6 +138,41 @@ async fn run(configuration: &Configuration, begin: Instant) -> Outcome {
         );
     }
     outcome.and(stopped.map_err(Into::into))
+}
+
+/// Starts the node, of a cluster when it belongs to it, which may take as long as other nodes are away. None when it is asked
+/// to stop meanwhile.
+async fn start_node(
+    options: NodeOptions,
+    managed: &Managed,
+    signals: &mut Signals,
+) -> Result<Option<Node>, Box<dyn std::error::Error + Send + Sync>> {
+    if options.cluster.is_none() {
+        return Ok(Some(tokio::task::spawn_blocking(move || Node::start(options)).await??));
+    }
+    let begin = Instant::now();
+    let mut joining = tokio::task::block_in_place(|| Node::join(&options))?;
+    let mut said = None;
+    while !tokio::task::block_in_place(|| joining.is_founded())? {
+        let waits_for = joining.waits_for();
+        if begin.elapsed() >= USUAL && said != waits_for {
+            let sentence = waits_for.as_deref().unwrap_or("the cluster is founded");
+            tracing::warn!("this node has not started yet: {sentence}");
+            said.clone_from(&waits_for);
+        }
+        managed.waits_for(waits_for);
+        tokio::select! {
+            () = tokio::time::sleep(FOUNDING_INTERVAL) => {}
+            () = signals.next() => return Ok(None),
+        }
+    }
+    managed.waits_for(None);
+    let starting = tokio::task::spawn_blocking(move || Node::start_member(options, joining));
+    tokio::select! {
+        node = starting => Ok(Some(node??)),
+        // What is in its files is as after a kill, which loses nothing.
+        () = signals.next() => Ok(None),
+    }
 }
 
 /// What the ports for clients stand on, besides the node.

@@ -8,7 +8,7 @@ use crate::cluster::status::leader_of;
 use crate::configuration::ClusterSettings;
 
 /// A start in which nothing is wrong takes less.
-const USUAL: Duration = Duration::from_secs(3);
+pub(crate) const USUAL: Duration = Duration::from_secs(3);
 
 /// Says each thing once, until it changes.
 pub(crate) struct Waiting {
