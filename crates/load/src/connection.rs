@@ -9,10 +9,14 @@ use tonic::Request;
 use tonic::transport::Endpoint;
 
 use crate::error::{LoadError, refused};
+use crate::link::{Addresses, Client, Links};
 use crate::options::Options;
-use crate::worker::Client;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// The same when there are other addresses, so that one that is cut off holds nothing up.
+const CONNECT_TIMEOUT_OF_SEVERAL: Duration = Duration::from_secs(1);
+/// After so long without a frame a node is asked whether it lives, and after as long again it is given up.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
 const STREAM_WINDOW_BYTES: u32 = 2 * 1024 * 1024;
 const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 const MESSAGE_LIMIT_BYTES: usize = 16 * 1024 * 1024;
@@ -30,17 +34,44 @@ pub struct Server {
     pub replication_factor: i32,
 }
 
-/// Opens HTTP/2 connections, spread over the addresses in turn.
-pub(crate) async fn connect(options: &Options, connections: usize) -> Result<Vec<Client>, LoadError> {
-    let mut clients = Vec::with_capacity(connections);
-    for address in options.addresses.iter().cycle().take(connections) {
-        let channel = endpoint(address)?
-            .connect()
-            .await
-            .map_err(|error| LoadError::Connect { address: address.clone(), reason: innermost(&error) })?;
-        clients.push(GatewayClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT_BYTES));
+/// Opens HTTP/2 connections, spread over the addresses in turn. Of several addresses some may be away.
+pub(crate) async fn connect(options: &Options, connections: usize) -> Result<Links, LoadError> {
+    connect_more(connections, &Addresses::new(&options.addresses)).await
+}
+
+/// The same, and what is sent over them counts together with what others send to the addresses.
+pub(crate) async fn connect_more(connections: usize, addresses: &Addresses) -> Result<Links, LoadError> {
+    let several = addresses.len() > 1;
+    let mut opened = Vec::with_capacity(connections);
+    let mut refused = None;
+    for number in 0..connections {
+        let number = number % addresses.len();
+        let address = addresses.name(number);
+        let endpoint = match several {
+            true => endpoint(address)?
+                .http2_keep_alive_interval(KEEP_ALIVE)
+                .keep_alive_timeout(KEEP_ALIVE)
+                .connect_timeout(CONNECT_TIMEOUT_OF_SEVERAL),
+            false => endpoint(address)?,
+        };
+        let (channel, is_there) = match endpoint.connect().await {
+            Ok(channel) => (channel, true),
+            Err(error) => {
+                let refusal = LoadError::Connect { address: address.to_owned(), reason: innermost(&error) };
+                if !several {
+                    return Err(refusal);
+                }
+                refused = Some(refusal);
+                (endpoint.connect_lazy(), false)
+            }
+        };
+        let client = GatewayClient::new(channel).max_decoding_message_size(MESSAGE_LIMIT_BYTES);
+        opened.push((number, client, is_there));
     }
-    Ok(clients)
+    match refused {
+        Some(refusal) if opened.iter().all(|(_, _, is_there)| !is_there) => Err(refusal),
+        _ => Ok(Links::new(opened, addresses.clone())),
+    }
 }
 
 fn endpoint(address: &str) -> Result<Endpoint, LoadError> {

@@ -139,7 +139,7 @@ pub(crate) async fn run(options: &Options, drain: &DrainOptions) -> Result<(Cont
 
 async fn server(options: &Options) -> Result<Server, LoadError> {
     let clients = connect(options, 1).await?;
-    describe_server(&clients[0], options.request_timeout).await
+    describe_server(clients.any(), options.request_timeout).await
 }
 
 /// On a separate thread: a backlog comes so fast that the other instances would wait for this tool instead of the
@@ -345,8 +345,7 @@ impl JobObserver for Drained {
         let mut state = self.state();
         match failed {
             Failed::Stream(status) => state.failed_streams.record(status),
-            Failed::Completion(status) => state.rejected_completions.record(status),
-            Failed::Unconfirmed => state.completed += 1,
+            Failed::Completion(status) | Failed::Unknown(status) => state.rejected_completions.record(status),
             Failed::WillRepeat => {}
         }
     }

@@ -321,18 +321,20 @@ impl MessageCounts {
 /// What went wrong or came twice since the run started, inside the window or not.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Irregularities {
-    /// Creations that failed.
+    /// Creations that were refused.
     pub rejected_creations: Failures,
+    /// Creations that may have been done or not: unavailable, timed out, or the connection was lost.
+    pub unknown_creations: Failures,
     /// Publications that failed.
     pub rejected_publications: Failures,
     /// Publications that were sent again after an error that may pass.
     pub repeated_publications: u64,
     /// Completions that failed for good.
     pub rejected_completions: Failures,
-    /// Completions that were sent again after an error that may pass.
+    /// Completions that were sent again because the server had too much to do.
     pub repeated_completions: u64,
-    /// Completions refused as unknown after one that was never answered, so probably done.
-    pub unconfirmed_completions: u64,
+    /// Completions that may have been done or not; they were not sent again.
+    pub unknown_completions: Failures,
     /// Streams and polls that ended with an error.
     pub failed_streams: Failures,
     /// Jobs that came a second time.

@@ -12,11 +12,12 @@ use tonic::Request;
 use crate::connection::{connect, describe_server};
 use crate::error::LoadError;
 use crate::figures::Failures;
+use crate::link::Client;
 use crate::model::RunNames;
 use crate::options::{IdleOptions, Options, WorkerOptions};
 use crate::process_statistics::{ProcessUse, Usage};
 use crate::report::Context;
-use crate::worker::{Client, LONG_POLL, WorkerSettings, activate_request, milliseconds};
+use crate::worker::{LONG_POLL, WorkerSettings, activate_request, milliseconds};
 
 /// Streams and polls on one connection.
 const PER_CONNECTION: usize = 100;
@@ -48,13 +49,13 @@ pub(crate) async fn run(options: &Options, idle: &IdleOptions) -> Result<(Contex
     let fresh = Usage::take(&options.server_pids)?;
     let count = idle.streams + idle.polls;
     let clients = connect(options, count.div_ceil(PER_CONNECTION).max(1)).await?;
-    let server = describe_server(&clients[0], options.request_timeout).await?;
+    let server = describe_server(clients.any(), options.request_timeout).await?;
     let failures = Arc::new(Mutex::new(Failures::default()));
     let names = RunNames::unique();
     let mut tasks = JoinSet::new();
     for number in 0..count {
         let waiter = Waiter {
-            client: clients[number % clients.len()].clone(),
+            client: clients.link(number).client.clone(),
             settings: WorkerSettings {
                 job_type: format!("{}-{}", names.job_type, number % JOB_TYPES),
                 options: WorkerOptions::default(),

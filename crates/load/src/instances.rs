@@ -46,6 +46,8 @@ pub(crate) struct Instance {
     pub message: Message,
     /// Whether the message is published together with the creation.
     pub buffered: bool,
+    /// Whether nobody knows the outcome of the completion of the last task that was reached.
+    pub unclear: bool,
 }
 
 impl Instance {
@@ -62,6 +64,7 @@ impl Instance {
             task_reached: 0,
             message,
             buffered: false,
+            unclear: false,
         }
     }
 }

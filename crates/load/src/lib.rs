@@ -25,6 +25,7 @@ mod fsync_probe;
 mod history;
 mod idle;
 mod instances;
+mod link;
 mod maximum;
 mod misbehaving;
 mod model;
@@ -37,8 +38,10 @@ mod report;
 mod rest;
 mod schedule;
 mod session;
+mod silence;
 mod starter;
 mod surge;
+mod table;
 mod timers;
 mod tracker;
 mod trial;
@@ -54,6 +57,7 @@ pub use error::LoadError;
 pub use figures::{Failures, Irregularities, Measured, MessageCounts, Quantiles, Second};
 pub use history::{ComparedFigure, Comparison, History};
 pub use idle::IdleReport;
+pub use link::AddressReport;
 pub use maximum::{MaximumReport, Trial};
 pub use misbehaving::{MisbehavedReport, MisbehavingReport};
 pub use options::{
@@ -64,6 +68,7 @@ pub use options::{
 pub use process_statistics::ProcessUse;
 pub use profile::Profile;
 pub use report::{Context, Outcome, Report};
+pub use silence::{Gap, SilenceReport};
 pub use surge::{Phase, PhaseReport, Recovery, SurgeIrregularities, SurgeMemory, SurgeReport, SurgeSecond};
 pub use timers::{BesideReport, FiredReport, TimersReport, TimersSecond};
 pub use trial::{ProcessReport, RateReport};
@@ -77,6 +82,7 @@ use trial::TrialPlan;
 /// future ends it.
 pub async fn run(options: Options) -> Result<Report, LoadError> {
     options.check()?;
+    let options = options.spread();
     let (mut sender, receiver) = tokio::sync::oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(LoadError::Thread)?;
     std::thread::Builder::new()
@@ -108,7 +114,8 @@ async fn run_here(options: Options) -> Result<Report, LoadError> {
     let result = measure(&options).await;
     let fsync = probe.map(FsyncProbe::finish);
     let (context, outcome) = result?;
-    Ok(Report { started_at, settings: options, context, fsync, failure: outcome.failure(), outcome, history: None })
+    let failure = outcome.failure();
+    Ok(Report { started_at, settings: options, context, fsync, failure, outcome, history: None })
 }
 
 async fn measure(options: &Options) -> Result<(Context, Outcome), LoadError> {

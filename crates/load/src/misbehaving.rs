@@ -12,6 +12,7 @@ use tonic::{Request, Status};
 use crate::connection::connect;
 use crate::error::LoadError;
 use crate::figures::{Failures, Irregularities, Latencies, Quantiles, Second};
+use crate::link::Client;
 use crate::model::{RunNames, Tag};
 use crate::options::{MisbehavingOptions, Misbehaviour, Options};
 use crate::own_thread::OwnThread;
@@ -22,7 +23,7 @@ use crate::schedule::{Pacer, Schedule, Timeline};
 use crate::session::{SETTLE, Session, creator, deploy};
 use crate::starter::Creator;
 use crate::timers::BesideReport;
-use crate::worker::{Client, StreamUser, milliseconds, stream_jobs};
+use crate::worker::{StreamUser, milliseconds, stream_jobs};
 
 /// How many creations, and how many failures, of the misbehaving client may be unanswered at once.
 const IN_FLIGHT: usize = 256;
@@ -106,7 +107,7 @@ pub(crate) async fn run(
     let session = Session::open(options, &misbehaving.work).await?;
     let names = RunNames::unique();
     let clients = connect(options, 1).await?;
-    let process_ids = deploy(&clients[0], &[Kind::OneTask], &names, options.request_timeout).await?;
+    let process_ids = deploy(clients.any(), &[Kind::OneTask], &names, options.request_timeout).await?;
     let deployed = [&session.process_ids[..], &process_ids[..]].concat();
     tokio::time::sleep(SETTLE).await;
 
@@ -227,7 +228,7 @@ impl MisbehavingClient {
         payload_bytes: usize,
     ) -> Result<JoinSet<()>, LoadError> {
         let clients = connect(&options, options.connections).await?;
-        let worker = clients[0].clone();
+        let worker = clients.any().clone();
         let creator = creator(&options, clients, process_ids, payload_bytes);
         let pacer = Pacer::start(self.misbehaved.timeline, self.schedule)?;
         let client = Arc::new(self);

@@ -43,6 +43,8 @@ pub struct Options {
     pub fsync_directory: Option<PathBuf>,
     /// Whether to print a line to standard error every second.
     pub progress: bool,
+    /// Whether the table lists each time without an acknowledgement; the data always have them.
+    pub gaps: bool,
 }
 
 /// How commands go over REST.
@@ -328,12 +330,23 @@ impl Options {
             server_pids: Vec::new(),
             fsync_directory: Some(PathBuf::from(".")),
             progress: true,
+            gaps: false,
         }
+    }
+
+    /// Connections and workers are as many for each of several addresses.
+    pub(crate) fn spread(mut self) -> Self {
+        let addresses = self.addresses.len();
+        self.connections = self.connections.next_multiple_of(addresses);
+        if let Mode::Rate(RateOptions { work, .. }) | Mode::Maximum(MaximumOptions { work, .. }) = &mut self.mode {
+            work.worker.workers = work.worker.workers.next_multiple_of(addresses);
+        }
+        self
     }
 
     /// Checks what the types cannot say.
     pub fn check(&self) -> Result<(), LoadError> {
-        require(!self.addresses.is_empty(), "The address", "missing", "given at least once")?;
+        within("The number of addresses", self.addresses.len(), 1, 64, "from 1 to 64")?;
         within("The number of connections", self.connections, 1, 64, "from 1 to 64")?;
         positive("The limit of a request", self.request_timeout)?;
         if let Some(rest) = &self.rest {
@@ -739,55 +752,4 @@ fn seconds<S: Serializer>(duration: &Duration, serializer: S) -> Result<S::Ok, S
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn senseless_options_are_refused_by_name() {
-        let mut rate = RateOptions::new(Work::new(Profile::OneTask), f64::NAN);
-        let refused = |mode: &RateOptions| {
-            Options::new("127.0.0.1:26500", Mode::Rate(mode.clone())).check().expect_err("must be refused").to_string()
-        };
-        assert!(refused(&rate).starts_with("The rate is NaN, but must be from 0.01"));
-        rate.rate = 10.0;
-        rate.work.worker.delay = Duration::from_secs(61);
-        assert!(refused(&rate).contains("The delay of workers is 61s"));
-        rate.work.payload_bytes = 3;
-        assert!(refused(&rate).contains("The payload is 3"));
-    }
-
-    fn refusal(mode: Mode) -> String {
-        Options::new("127.0.0.1:26500", mode).check().expect_err("must be refused").to_string()
-    }
-
-    #[test]
-    fn options_that_contradict_the_profile_are_refused() {
-        let with = |profile, change: fn(&mut Work)| {
-            let mut work = Work::new(profile);
-            change(&mut work);
-            refusal(Mode::Rate(RateOptions::new(work, 10.0)))
-        };
-        assert!(with(Profile::OneTask, |work| work.waiting = 5).contains("The number of waiting instances is 5"));
-        assert!(
-            with(Profile::Mixed, |work| work.message_ttl = Duration::ZERO)
-                .contains("The time to live of messages is 0ns")
-        );
-        assert!(
-            with(Profile::TenTasksTwoTimers, |work| work.timer = Duration::ZERO)
-                .contains("The time of the timer is 0ns")
-        );
-        assert!(with(Profile::Timers, |_| ()).contains("timers"));
-        assert!(
-            refusal(Mode::Maximum(MaximumOptions::new(Work::new(Profile::Timers)))).contains("The profile is timers")
-        );
-        let waiting = WaitingOptions { profile: Profile::Mixed, ..WaitingOptions::new(1) };
-        assert!(refusal(Mode::Waiting(waiting)).contains("The profile is mixed"));
-        let timers = TimersOptions::new(Work::new(Profile::Timers), 1);
-        let hurried = TimersOptions { due_in: timers.warm_up, ..timers.clone() };
-        assert!(refusal(Mode::Timers(hurried)).contains("The time until the timers are due is 5s"));
-        assert!(
-            refusal(Mode::Timers(TimersOptions { timers: 0, ..timers.clone() })).contains("The number of timers is 0")
-        );
-        assert!(Options::new("127.0.0.1:26500", Mode::Timers(timers)).check().is_ok());
-    }
-}
+mod tests;

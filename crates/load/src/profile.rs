@@ -8,6 +8,10 @@ use serde::{Serialize, Serializer};
 
 use crate::error::LoadError;
 
+/// From the acknowledged completion that leads to a catch event to the publication of the message, so that the
+/// subscription is most likely open.
+pub(crate) const PAUSE_BEFORE_MESSAGE: Duration = Duration::from_millis(50);
+
 /// What is loaded: one process or several, and how their instances are begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
@@ -105,7 +109,7 @@ impl Kind {
         let steps = if self.in_sequence() { self.tasks() } else { 1 };
         let waits = match self.waits_before() {
             Some((_, WaitsFor::Timer(timer))) => timer,
-            Some((2.., WaitsFor::Message)) => crate::publisher::PAUSE_BEFORE_MESSAGE,
+            Some((2.., WaitsFor::Message)) => PAUSE_BEFORE_MESSAGE,
             _ => Duration::ZERO,
         };
         delay * u32::from(steps) + waits

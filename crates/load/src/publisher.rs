@@ -6,21 +6,17 @@ use std::time::Duration;
 use gateway_interface::{ActivatedJob, PublishMessageRequest};
 use tonic::{Request, Status};
 
+use crate::link::Links;
 use crate::model::Tag;
+use crate::profile::PAUSE_BEFORE_MESSAGE;
 use crate::rest::Rest;
 use crate::tracker::{TrackedJob, Tracker};
-use crate::worker::{
-    ATTEMPTS, Client, FIRST_PAUSE, Failed, JobObserver, LONGEST_PAUSE, Source, may_pass, milliseconds,
-};
-
-/// From the acknowledged completion that leads to a catch event to the publication of the message, so that the
-/// subscription is most likely open.
-pub(crate) const PAUSE_BEFORE_MESSAGE: Duration = Duration::from_millis(50);
+use crate::worker::{ATTEMPTS, FIRST_PAUSE, Failed, JobObserver, LONGEST_PAUSE, Source, may_pass, milliseconds};
 
 /// Publishes messages of one name over several connections.
 #[derive(Clone)]
 pub(crate) struct Publisher {
-    pub clients: Vec<Client>,
+    pub clients: Links,
     /// Used instead of the clients when there is one.
     pub rest: Option<Rest>,
     pub message: Arc<str>,
@@ -35,7 +31,6 @@ impl Publisher {
             let (key, time_to_live) = (tag.to_string(), milliseconds(self.time_to_live));
             return rest.publish(&self.message, &key, time_to_live, self.request_timeout).await;
         }
-        let connection = (tag.0 % self.clients.len() as u64) as usize;
         let mut request = Request::new(PublishMessageRequest {
             name: self.message.to_string(),
             correlation_key: tag.to_string(),
@@ -43,8 +38,10 @@ impl Publisher {
             ..PublishMessageRequest::default()
         });
         request.set_timeout(self.request_timeout);
-        let mut client = self.clients[connection].clone();
-        client.publish_message(request).await.map(drop)
+        let link = self.clients.choose(tag.0);
+        let result = link.client.clone().publish_message(request).await.map(drop);
+        self.clients.count(link, &result);
+        result
     }
 
     /// Sends the message that the schedule intended for this time, once, and tells the tracker.

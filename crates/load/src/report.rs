@@ -9,7 +9,7 @@ use crate::availability::AvailabilityReport;
 use crate::connection::Server;
 use crate::drain::DrainReport;
 use crate::error::LoadError;
-use crate::figures::{Failures, Irregularities, Measured, MessageCounts, Quantiles};
+use crate::figures::{Irregularities, Measured, MessageCounts, Quantiles};
 use crate::history::Comparison;
 use crate::idle::IdleReport;
 use crate::maximum::MaximumReport;
@@ -19,6 +19,7 @@ use crate::options::{Misbehaviour, Options, Work};
 use crate::process_statistics::ProcessUse;
 use crate::profile::Profile;
 use crate::surge::SurgeReport;
+pub(crate) use crate::table::{completions_row, quantile_header, quantile_row, row};
 use crate::timers::{BesideReport, TimersReport};
 use crate::trial::RateReport;
 use crate::waiting::WaitingReport;
@@ -167,8 +168,8 @@ impl Display for Report {
             row(formatter, "note", note)?;
         }
         match &self.outcome {
-            Outcome::Rate(report) => rate(formatter, report)?,
-            Outcome::Maximum(report) => maximum(formatter, report)?,
+            Outcome::Rate(report) => rate(formatter, report, self.settings.gaps)?,
+            Outcome::Maximum(report) => maximum(formatter, report, self.settings.gaps)?,
             Outcome::Waiting(report) => waiting(formatter, report)?,
             Outcome::Misbehaving(report) => misbehaving(formatter, report)?,
             Outcome::Surge(report) => crate::surge::write_text(formatter, report)?,
@@ -224,11 +225,7 @@ impl Display for Work {
     }
 }
 
-pub(crate) fn row(formatter: &mut Formatter<'_>, name: &str, value: impl Display) -> fmt::Result {
-    writeln!(formatter, "{name:<36} {value}")
-}
-
-fn rate(formatter: &mut Formatter<'_>, report: &RateReport) -> fmt::Result {
+fn rate(formatter: &mut Formatter<'_>, report: &RateReport, gaps: bool) -> fmt::Result {
     let sum = &report.sum;
     row(
         formatter,
@@ -271,6 +268,17 @@ fn rate(formatter: &mut Formatter<'_>, report: &RateReport) -> fmt::Result {
     if !report.by_process.is_empty() {
         writeln!(formatter)?;
     }
+    for address in report.by_address.iter().filter(|_| report.by_address.len() > 1) {
+        row(
+            formatter,
+            &address.address,
+            format_args!(
+                "{} acknowledged, {} refused, {} of unknown outcome",
+                address.acknowledged, address.refused, address.unknown
+            ),
+        )?;
+    }
+    report.silence.write_text(formatter, gaps)?;
     irregularities(formatter, &report.irregularities)?;
     usage(formatter, "server", report.server, report.server_cpu_microseconds_per_instance)?;
     usage(formatter, "load generator", report.own, report.own_cpu_microseconds_per_instance)
@@ -319,31 +327,6 @@ fn latencies(formatter: &mut Formatter<'_>, measured: &Measured) -> fmt::Result 
     Ok(())
 }
 
-pub(crate) fn quantile_header(formatter: &mut Formatter<'_>) -> fmt::Result {
-    writeln!(
-        formatter,
-        "{:<36} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
-        "milliseconds", "count", "mean", "p50", "p90", "p99", "p99.9", "max"
-    )
-}
-
-pub(crate) fn quantile_row(formatter: &mut Formatter<'_>, name: &str, quantiles: &Quantiles) -> fmt::Result {
-    writeln!(
-        formatter,
-        "{name:<36} {:>10} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2} {:>9.2}",
-        quantiles.count, quantiles.mean, quantiles.p50, quantiles.p90, quantiles.p99, quantiles.p999, quantiles.max
-    )
-}
-
-pub(crate) fn completions_row(
-    formatter: &mut Formatter<'_>,
-    rejected: &Failures,
-    repeated: u64,
-    unconfirmed: u64,
-) -> fmt::Result {
-    row(formatter, "rejected completions", format_args!("{rejected}; {repeated} sent again, {unconfirmed} unconfirmed"))
-}
-
 fn irregularities(formatter: &mut Formatter<'_>, found: &Irregularities) -> fmt::Result {
     row(
         formatter,
@@ -354,6 +337,9 @@ fn irregularities(formatter: &mut Formatter<'_>, found: &Irregularities) -> fmt:
         ),
     )?;
     row(formatter, "rejected creations", &found.rejected_creations)?;
+    if found.unknown_creations.total() > 0 {
+        row(formatter, "creations of unknown outcome", &found.unknown_creations)?;
+    }
     if found.rejected_publications.total() > 0 || found.repeated_publications > 0 {
         row(
             formatter,
@@ -361,8 +347,7 @@ fn irregularities(formatter: &mut Formatter<'_>, found: &Irregularities) -> fmt:
             format_args!("{}; {} sent again", found.rejected_publications, found.repeated_publications),
         )?;
     }
-    let (repeated, unconfirmed) = (found.repeated_completions, found.unconfirmed_completions);
-    completions_row(formatter, &found.rejected_completions, repeated, unconfirmed)?;
+    completions_row(formatter, &found.rejected_completions, found.repeated_completions, &found.unknown_completions)?;
     row(formatter, "failed streams and polls", &found.failed_streams)?;
     if found.polled_beside_streams > 0 {
         row(formatter, "jobs polled alongside the streams", found.polled_beside_streams)?;
@@ -399,7 +384,7 @@ pub(crate) fn mebibytes(bytes: u64) -> f64 {
     bytes as f64 / (1024.0 * 1024.0)
 }
 
-fn maximum(formatter: &mut Formatter<'_>, report: &MaximumReport) -> fmt::Result {
+fn maximum(formatter: &mut Formatter<'_>, report: &MaximumReport, gaps: bool) -> fmt::Result {
     row(formatter, "sustainable means", &report.criterion)?;
     for trial in &report.trials {
         row(
@@ -416,7 +401,7 @@ fn maximum(formatter: &mut Formatter<'_>, report: &MaximumReport) -> fmt::Result
     }
     row(formatter, "highest sustainable rate", format_args!("{:.1} instances/s", report.sustainable_rate))?;
     match &report.confirmation {
-        Some(confirmation) => rate(formatter, confirmation),
+        Some(confirmation) => rate(formatter, confirmation, gaps),
         None => Ok(()),
     }
 }

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gateway_interface::ActivatedJob;
 use hyper::body::{Body, Bytes, Incoming};
@@ -21,24 +21,35 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tonic::Status;
 
+use crate::link::{AWAY_PAUSE, Addresses};
 use crate::options::RestOptions;
 use crate::worker::milliseconds;
 
 /// Connections at once: a request that finds all of them taken waits. A Java client has a hundred.
 const CONNECTIONS_MAX: usize = 256;
 
+/// How long a connection may take to open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Connections to the REST ports. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Rest(Arc<Shared>);
 
 struct Shared {
-    addresses: Vec<String>,
+    addresses: Addresses,
+    ports: Vec<Port>,
     /// The next address.
     turn: AtomicUsize,
     keeps_connections: bool,
     room: Semaphore,
+}
+
+/// One of the addresses.
+struct Port {
     /// Open connections without a request.
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<SendRequest<String>>>,
+    /// Until then others are tried first, because nothing listened.
+    away_until: Mutex<Option<Instant>>,
 }
 
 struct Connection {
@@ -79,19 +90,26 @@ struct Problem {
 impl Rest {
     pub(crate) fn new(options: &RestOptions) -> Rest {
         let strip = |address: &String| address.strip_prefix("http://").unwrap_or(address).to_owned();
+        let addresses: Vec<String> = options.addresses.iter().map(strip).collect();
+        let port = |_: &String| Port { idle: Mutex::default(), away_until: Mutex::default() };
         Rest(Arc::new(Shared {
-            addresses: options.addresses.iter().map(strip).collect(),
+            ports: addresses.iter().map(port).collect(),
+            addresses: Addresses::new(&addresses),
             turn: AtomicUsize::new(0),
             keeps_connections: !options.connection_per_request,
             room: Semaphore::new(CONNECTIONS_MAX),
-            idle: Mutex::default(),
         }))
+    }
+
+    /// What was sent to each address.
+    pub(crate) fn addresses(&self) -> &Addresses {
+        &self.0.addresses
     }
 
     /// `variables` is JSON. Returns the key of the process instance.
     pub(crate) async fn create(&self, process_id: &str, variables: &str, limit: Duration) -> Result<i64, Status> {
         let body = format!(r#"{{"processDefinitionId":"{process_id}","variables":{variables}}}"#);
-        let answer = self.post("/v2/process-instances", body, limit).await?;
+        let answer = self.command("/v2/process-instances", body, limit).await?;
         let unreadable =
             |error: &dyn std::fmt::Display| Status::internal(format!("the answer cannot be read: {error}"));
         let created: Created = serde_json::from_slice(&answer).map_err(|error| unreadable(&error))?;
@@ -107,11 +125,11 @@ impl Rest {
         limit: Duration,
     ) -> Result<(), Status> {
         let body = format!(r#"{{"name":"{name}","correlationKey":"{key}","timeToLive":{time_to_live}}}"#);
-        self.post("/v2/messages/publication", body, limit).await.map(drop)
+        self.command("/v2/messages/publication", body, limit).await.map(drop)
     }
 
     pub(crate) async fn complete(&self, job_key: i64, limit: Duration) -> Result<(), Status> {
-        self.post(&format!("/v2/jobs/{job_key}/completion"), "{}".to_owned(), limit).await.map(drop)
+        self.command(&format!("/v2/jobs/{job_key}/completion"), "{}".to_owned(), limit).await.map(drop)
     }
 
     /// `wait` is how long the server may wait for a first job, if at all.
@@ -143,30 +161,43 @@ impl Rest {
     }
 
     pub(crate) async fn get(&self, path: &str, limit: Duration) -> Result<Vec<u8>, Status> {
-        self.request(Method::GET, path, String::new(), limit).await
+        self.request(Method::GET, path, String::new(), limit).await.1
     }
 
     pub(crate) async fn post(&self, path: &str, body: String, limit: Duration) -> Result<Vec<u8>, Status> {
-        self.request(Method::POST, path, body, limit).await
+        self.request(Method::POST, path, body, limit).await.1
     }
 
-    async fn request(&self, method: Method, path: &str, body: String, limit: Duration) -> Result<Vec<u8>, Status> {
-        match tokio::time::timeout(limit, self.exchange(method, path, body)).await {
+    /// A request that counts in the report.
+    async fn command(&self, path: &str, body: String, limit: Duration) -> Result<Vec<u8>, Status> {
+        let (address, result) = self.request(Method::POST, path, body, limit).await;
+        self.0.addresses.count(address, &result);
+        result
+    }
+
+    /// Returns to which address it went too, or was tried last.
+    async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: String,
+        limit: Duration,
+    ) -> (usize, Result<Vec<u8>, Status>) {
+        let mut address = 0;
+        let result = match tokio::time::timeout(limit, self.exchange(method, path, body, &mut address)).await {
             Ok(answered) => answered,
             Err(_) => Err(Status::deadline_exceeded(format!("no answer within {} ms", limit.as_millis()))),
-        }
+        };
+        (address, result)
     }
 
-    async fn exchange(&self, method: Method, path: &str, body: String) -> Result<Vec<u8>, Status> {
+    async fn exchange(&self, method: Method, path: &str, body: String, address: &mut usize) -> Result<Vec<u8>, Status> {
         let _room = self.0.room.acquire().await.expect("the semaphore is never closed");
-        let mut connection = match self.idle() {
-            Some(connection) => connection,
-            None => self.open().await?,
-        };
+        let mut connection = self.connection(address).await?;
         let request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, &self.0.addresses[connection.address])
+            .header(HOST, self.0.addresses.name(connection.address))
             .header(CONTENT_TYPE, "application/json")
             .body(body)
             .map_err(|error| Status::internal(error.to_string()))?;
@@ -174,21 +205,46 @@ impl Rest {
         let response = connection.sender.send_request(request).await.map_err(lost)?;
         let (status, answer) = read(response).await.map_err(lost)?;
         if self.0.keeps_connections {
-            self.0.idle.lock().push(connection);
+            self.0.ports[connection.address].idle.lock().push(connection.sender);
         }
         if status.is_success() { Ok(answer) } else { Err(refusal(status, &answer)) }
     }
 
-    fn idle(&self) -> Option<Connection> {
-        let mut idle = self.0.idle.lock();
-        std::iter::from_fn(|| idle.pop()).find(|connection| !connection.sender.is_closed())
+    /// A connection to the next address, or to the next one that is there. Nothing was sent yet, so that trying others
+    /// repeats nothing.
+    async fn connection(&self, tried: &mut usize) -> Result<Connection, Status> {
+        let now = Instant::now();
+        let is_away = |address: &usize| self.0.ports[*address].away_until.lock().is_some_and(|until| until > now);
+        let (away, mut there): (Vec<usize>, Vec<usize>) = (0..self.0.ports.len()).partition(is_away);
+        let turn = self.0.turn.fetch_add(1, Ordering::Relaxed) % there.len().max(1);
+        there.rotate_left(turn);
+        let mut refused = Status::unavailable("no address is given");
+        for address in there.into_iter().chain(away) {
+            *tried = address;
+            while let Some(mut sender) = self.idle(address) {
+                // The connection may still be at the end of the last answer, or closed.
+                if sender.ready().await.is_ok() {
+                    return Ok(Connection { address, sender });
+                }
+            }
+            match self.open(address).await {
+                Ok(connection) => return Ok(connection),
+                Err(status) => refused = status,
+            }
+            *self.0.ports[address].away_until.lock() = Some(Instant::now() + AWAY_PAUSE);
+        }
+        Err(refused)
     }
 
-    async fn open(&self) -> Result<Connection, Status> {
-        let address = self.0.turn.fetch_add(1, Ordering::Relaxed) % self.0.addresses.len();
-        let name = &self.0.addresses[address];
+    fn idle(&self, address: usize) -> Option<SendRequest<String>> {
+        self.0.ports[address].idle.lock().pop()
+    }
+
+    async fn open(&self, address: usize) -> Result<Connection, Status> {
+        let name = self.0.addresses.name(address);
         let failed = |error: &dyn std::fmt::Display| Status::unavailable(format!("cannot connect to {name}: {error}"));
-        let stream = TcpStream::connect(name).await.map_err(|error| failed(&error))?;
+        let connecting = tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(name)).await;
+        let stream = connecting.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
         stream.set_nodelay(true).map_err(|error| failed(&error))?;
         let (sender, driver) = handshake(TokioIo::new(stream)).await.map_err(|error| failed(&error))?;
         // Whoever waits for an answer is told when it ends.
@@ -310,5 +366,26 @@ mod tests {
         assert_eq!(server.await.expect("it serves"), 1);
         let refused = rest.create("p", "{}", LIMIT).await.expect_err("nobody listens");
         assert_eq!(refused.code(), Code::Unavailable);
+    }
+
+    #[tokio::test]
+    async fn an_address_where_nobody_listens_is_passed_over() {
+        const DONE: &str = "HTTP/1.1 204 No Content\r\n\r\n";
+        let mut addresses = vec!["127.0.0.1:1".to_owned()];
+        let mut servers = Vec::new();
+        for _ in 0..2 {
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+            addresses.push(listener.local_addr().expect("an address").to_string());
+            servers.push(tokio::spawn(serve(listener, &[DONE; 3])));
+        }
+        let rest = Rest::new(&RestOptions { addresses, connection_per_request: false });
+        for key in 1..=6 {
+            rest.complete(key, LIMIT).await.expect("another address takes it");
+        }
+        let acknowledged: Vec<u64> = rest.addresses().report().iter().map(|report| report.acknowledged).collect();
+        assert_eq!(acknowledged[0], 0);
+        assert_eq!(acknowledged[1..].iter().sum::<u64>(), 6, "{acknowledged:?}");
+        assert!(acknowledged[1..].iter().all(|count| *count > 0), "{acknowledged:?}");
+        servers.iter().for_each(tokio::task::JoinHandle::abort);
     }
 }

@@ -9,8 +9,10 @@ use tonic::{Request, Status};
 
 use crate::availability::Availability;
 use crate::beforehand::{Beforehand, Tags};
-use crate::connection::{Server, connect, describe_server};
+use crate::connection::{Server, connect, connect_more, describe_server};
 use crate::error::{LoadError, refused};
+use crate::figures::Failures;
+use crate::link::{Addresses, Client, Links};
 use crate::model::{Payload, RunNames, Tag, bpmn};
 use crate::options::{Options, Work};
 use crate::profile::Kind;
@@ -19,7 +21,7 @@ use crate::rest::Rest;
 use crate::schedule::{FOR_EVER, Timeline};
 use crate::starter::{Creator, Sender, Turn};
 use crate::tracker::{MADE_BEFOREHAND_LIMIT, Tracker};
-use crate::worker::{Client, WorkerSettings, Workers};
+use crate::worker::{WorkerSettings, Workers};
 
 /// How long new streams have to become known everywhere, and new subscriptions to open.
 pub(crate) const SETTLE: Duration = Duration::from_millis(500);
@@ -44,6 +46,8 @@ pub(crate) struct Session {
     pub waiting: u64,
     pub server_pids: Vec<u32>,
     pub progress: bool,
+    /// Counts what is sent to each.
+    pub addresses: Addresses,
     _workers: Workers,
 }
 
@@ -52,14 +56,15 @@ impl Session {
     pub async fn open(options: &Options, work: &Work) -> Result<Self, LoadError> {
         let creators = connect(options, options.connections).await?;
         let worker_connections = options.connections.min(work.worker.workers);
-        let workers = connect(options, worker_connections).await?;
-        let server = describe_server(&creators[0], options.request_timeout).await?;
+        let workers = connect_more(worker_connections, creators.addresses()).await?;
+        let server = describe_server(creators.any(), options.request_timeout).await?;
         let names = RunNames::unique();
         let kinds: Arc<[Kind]> = work.profile.kinds(work.timer).into();
-        let process_ids = deploy(&creators[0], &kinds, &names, options.request_timeout).await?;
+        let process_ids = deploy(creators.any(), &kinds, &names, options.request_timeout).await?;
         let timeline = Timeline::start_now();
         let tracker = Tracker::new(timeline, work, Arc::clone(&process_ids));
         let rest = options.rest.as_ref().map(Rest::new);
+        let addresses = rest.as_ref().map_or(creators.addresses(), Rest::addresses).clone();
         let publisher = Publisher {
             clients: creators.clone(),
             rest: rest.clone(),
@@ -81,7 +86,7 @@ impl Session {
             sender: Sender {
                 profile: work.profile,
                 kinds: Arc::clone(&kinds),
-                creator: creator(options, creators, Arc::clone(&process_ids), work.payload_bytes),
+                creator: Creator { rest, ..creator(options, creators, Arc::clone(&process_ids), work.payload_bytes) },
                 publisher,
                 tracker: tracker.clone(),
                 availability: options.availability.as_ref().map(|wanted| {
@@ -95,6 +100,7 @@ impl Session {
             waiting: work.waiting,
             server_pids: options.server_pids.clone(),
             progress: options.progress,
+            addresses,
             _workers: Workers::start(&workers, &settings, &observer),
             kinds,
         };
@@ -193,12 +199,17 @@ impl Session {
             failures: format!(
                 "{}; creations: {}; publications: {}; completions: {}.",
                 irregularities.failed_streams,
-                irregularities.rejected_creations,
+                either(&irregularities.rejected_creations, &irregularities.unknown_creations),
                 irregularities.rejected_publications,
-                irregularities.rejected_completions
+                either(&irregularities.rejected_completions, &irregularities.unknown_completions)
             ),
         }
     }
+}
+
+/// The failures that there are, those that were refused first.
+fn either<'a>(rejected: &'a Failures, unknown: &'a Failures) -> &'a Failures {
+    if rejected.total() > 0 { rejected } else { unknown }
 }
 
 /// Instances whose message is sent later.
@@ -240,7 +251,7 @@ pub(crate) async fn deploy(
 
 pub(crate) fn creator(
     options: &Options,
-    clients: Vec<Client>,
+    clients: Links,
     process_ids: Arc<[Arc<str>]>,
     payload_bytes: usize,
 ) -> Creator {

@@ -8,13 +8,13 @@ use tokio::sync::Semaphore;
 use tonic::{Request, Status};
 
 use crate::availability::{Availability, Wanted};
+use crate::link::Links;
 use crate::model::{Payload, Tag};
 use crate::profile::{Kind, Profile};
 use crate::publisher::Publisher;
 use crate::rest::Rest;
 use crate::schedule::{Pacer, Schedule, Timeline};
 use crate::tracker::Tracker;
-use crate::worker::Client;
 
 /// A send that cannot be made for this long is skipped.
 const SKIP_AFTER: Duration = Duration::from_secs(1);
@@ -22,7 +22,7 @@ const SKIP_AFTER: Duration = Duration::from_secs(1);
 /// Creates instances over several connections.
 #[derive(Clone)]
 pub(crate) struct Creator {
-    pub clients: Vec<Client>,
+    pub clients: Links,
     /// Used instead of the clients when there is one.
     pub rest: Option<Rest>,
     /// The processes, in the order of the profile.
@@ -38,7 +38,6 @@ impl Creator {
             let variables = self.payload.variables(tag);
             return rest.create(&self.process_ids[kind], &variables, self.request_timeout).await;
         }
-        let connection = (number % self.clients.len() as u64) as usize;
         let mut request = Request::new(CreateProcessInstanceRequest {
             bpmn_process_id: self.process_ids[kind].to_string(),
             version: -1,
@@ -46,8 +45,10 @@ impl Creator {
             ..CreateProcessInstanceRequest::default()
         });
         request.set_timeout(self.request_timeout);
-        let mut client = self.clients[connection].clone();
-        Ok(client.create_process_instance(request).await?.into_inner().process_instance_key)
+        let link = self.clients.choose(number);
+        let result = link.client.clone().create_process_instance(request).await;
+        self.clients.count(link, &result);
+        Ok(result?.into_inner().process_instance_key)
     }
 }
 
@@ -100,7 +101,7 @@ impl Sender {
         let create = async {
             match self.creator.create(turn.kind, number, tag).await {
                 Ok(key) => {
-                    tracker.created(turn.kind, tag, intended);
+                    tracker.created(turn.kind, tag, intended, key);
                     if let Some(availability) = &self.availability {
                         availability.created(number, Wanted { kind: turn.kind, key, tag, intended });
                     }

@@ -167,10 +167,10 @@ pub struct SurgeSecond {
 pub(crate) async fn run(options: &Options, surge: &SurgeOptions) -> Result<(Context, SurgeReport), LoadError> {
     let creators = connect(options, 1).await?;
     let clients = connect(options, options.connections.min(surge.work.worker.workers)).await?;
-    let server = describe_server(&creators[0], options.request_timeout).await?;
+    let server = describe_server(creators.any(), options.request_timeout).await?;
     let names = RunNames::unique();
     let kinds = surge.work.profile.kinds(surge.work.timer);
-    let process_ids = deploy(&creators[0], &kinds, &names, options.request_timeout).await?;
+    let process_ids = deploy(creators.any(), &kinds, &names, options.request_timeout).await?;
     let timeline = Timeline::start_now();
     let completions = Completions::new(timeline, kinds[0]);
     let settings = WorkerSettings {

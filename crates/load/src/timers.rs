@@ -101,7 +101,7 @@ pub(crate) async fn run(options: &Options, timers: &TimersOptions) -> Result<(Co
     let (due_seconds, due) = due_date(&Clocks::read(session.timeline), timers.due_in);
     let clients = connect(options, options.connections).await?;
     let kind = Kind::TimerTask { due: due_seconds };
-    let process_ids = deploy(&clients[0], &[kind], &names, options.request_timeout).await?;
+    let process_ids = deploy(clients.any(), &[kind], &names, options.request_timeout).await?;
     let deployed = [&session.process_ids[..], &process_ids[..]].concat();
     let fired = Fired::new(session.timeline, due);
     let firing = workers(options.clone(), settings(options, timers, &names), fired.clone());

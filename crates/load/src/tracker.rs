@@ -12,10 +12,12 @@ use tonic::Status;
 
 use crate::figures::{Figures, Irregularities, Latencies, MessageCounts, Second};
 use crate::instances::{Instance, Instances, Message, RecentKeys};
+use crate::link::has_unknown_outcome;
 use crate::model::{Tag, task_number};
 use crate::options::Work;
 use crate::profile::{Kind, WaitsFor};
 use crate::schedule::Timeline;
+use crate::silence::{Silence, SilenceReport};
 use crate::worker::{Failed, Source};
 
 /// Sends later than this after their intended time count as late.
@@ -47,6 +49,7 @@ struct State {
     irregularities: Irregularities,
     messages: MessageCounts,
     second: SecondSoFar,
+    silence: Silence,
 }
 
 struct SecondSoFar {
@@ -120,6 +123,7 @@ impl Tracker {
                 irregularities: Irregularities::default(),
                 messages: MessageCounts::default(),
                 second: SecondSoFar { created: 0, published: 0, completed: 0, process: Latencies::new() },
+                silence: Silence::default(),
             })),
             kinds,
         }
@@ -181,6 +185,16 @@ impl Tracker {
         let mut state = self.state();
         state.irregularities = Irregularities::default();
         state.messages = MessageCounts::default();
+    }
+
+    /// Looks for times without an acknowledgement in this span of time.
+    pub fn listen(&self, start: Duration, end: Duration) {
+        self.state().silence = Silence::between(start, end);
+    }
+
+    /// The times without an acknowledgement until now, or until the end of the span.
+    pub fn silence(&self) -> SilenceReport {
+        self.state().silence.report(self.timeline)
     }
 
     pub fn outstanding(&self) -> usize {
@@ -256,9 +270,11 @@ impl Tracker {
         }
     }
 
-    pub fn created(&self, kind: usize, tag: Tag, intended: Duration) {
+    /// The creation was acknowledged, with the key of the process instance.
+    pub fn created(&self, kind: usize, tag: Tag, intended: Duration, key: i64) {
         let now = self.timeline.now();
         let mut state = self.state();
+        state.silence.acknowledged(now, Some(key));
         // A fast instance may be complete before the answer to its creation is read.
         if let Some(instance) = state.instances.get(tag) {
             instance.acknowledged = true;
@@ -280,7 +296,10 @@ impl Tracker {
         state.instances.remove(tag);
         // Even without an answer it may exist.
         state.give_up(tag);
-        state.irregularities.rejected_creations.record(status);
+        match has_unknown_outcome(status.code()) {
+            true => state.irregularities.unknown_creations.record(status),
+            false => state.irregularities.rejected_creations.record(status),
+        }
     }
 
     fn task_completed(&self, state: &mut State, tag: Tag, job: &TrackedJob, now: Duration) -> Option<(usize, Tag)> {
@@ -349,6 +368,9 @@ impl Tracker {
                 return tracked;
             }
             instance.task_reached = task;
+            if std::mem::take(&mut instance.unclear) {
+                instance.tasks_left = kind.tasks().saturating_sub(task.saturating_sub(1));
+            }
         }
         tracked.tag = Some(tag);
         let since_command = now.saturating_sub(instance.command_sent);
@@ -420,6 +442,7 @@ impl Tracker {
         let now = self.timeline.now();
         let mut guard = self.state();
         let state = &mut *guard;
+        state.silence.acknowledged(now, Some(job.key));
         // When a job came twice, the completion of either copy may be the acknowledged one.
         if !state.completed_keys.insert(job.key) {
             state.irregularities.completed_twice += 1;
@@ -442,15 +465,16 @@ impl Tracker {
             Failed::Stream(status) => state.irregularities.failed_streams.record(status),
             Failed::Completion(status) => state.irregularities.rejected_completions.record(status),
             Failed::WillRepeat => state.irregularities.repeated_completions += 1,
-            Failed::Unconfirmed => {
-                state.irregularities.unconfirmed_completions += 1;
-                // Not timed, but the instance has most likely moved on.
-                let job = job.filter(|job| state.completed_keys.insert(job.key))?;
-                let tag = job.tag?;
+            Failed::Unknown(status) => {
+                state.irregularities.unknown_completions.record(status);
+                let tag = job?.tag?;
                 let instance = state.instances.get(tag)?;
-                instance.tasks_left = instance.tasks_left.saturating_sub(1);
-                if instance.tasks_left > 0 {
-                    return wants_message(self.kinds[instance.kind], instance).then_some((instance.kind, tag));
+                let kind = self.kinds[instance.kind];
+                // When the instance has moved on, its next job shows it. The last job has none after it.
+                if kind.in_sequence() && instance.tasks_left > 1 {
+                    instance.unclear = true;
+                    let moved_on = Instance { tasks_left: instance.tasks_left - 1, ..instance.clone() };
+                    return wants_message(kind, &moved_on).then_some((instance.kind, tag));
                 }
                 state.instances.remove(tag);
                 state.give_up(tag);

@@ -8,9 +8,11 @@ use serde::Serialize;
 use crate::availability::AvailabilityReport;
 use crate::error::LoadError;
 use crate::figures::{Figures, Irregularities, Measured, MessageCounts, Second};
+use crate::link::AddressReport;
 use crate::process_statistics::{ProcessUse, Usage};
 use crate::schedule::{Pacer, Schedule};
 use crate::session::Session;
+use crate::silence::SilenceReport;
 use crate::starter::keep_schedule;
 
 /// The report lists no seconds after this; the run continues.
@@ -55,6 +57,10 @@ pub struct RateReport {
     pub waiting: usize,
     /// When a sample of the instances could be found, if that was asked for.
     pub availability: Option<AvailabilityReport>,
+    /// What became of the commands at each address, from the start of the warm-up.
+    pub by_address: Vec<AddressReport>,
+    /// The longest times without any acknowledgement, from the start of the warm-up to the end of the measurement.
+    pub silence: SilenceReport,
     /// Failures and surprises, also outside the measured time.
     pub irregularities: Irregularities,
     /// Processor time and memory of the server.
@@ -91,6 +97,8 @@ impl Session {
         let window_start = start + plan.warm_up;
         let planned_end = window_start + plan.duration;
         self.tracker.open_window(window_start, planned_end);
+        self.tracker.listen(start, planned_end);
+        self.addresses.forget();
         if let Some(availability) = &self.sender.availability {
             availability.open(window_start, planned_end, plan.rate);
         }
@@ -104,6 +112,7 @@ impl Session {
         let after = Usage::take(&self.server_pids)?;
         let window_end = planned_end.min(self.timeline.now()).max(window_start);
         let outstanding_at_end = self.tracker.outstanding();
+        let silence = self.tracker.silence();
         if overloaded {
             self.tracker.close_window(window_end);
         } else {
@@ -133,6 +142,8 @@ impl Session {
             outstanding_at_end,
             waiting: self.tracker.made_beforehand(),
             availability,
+            by_address: self.addresses.report(),
+            silence,
             irregularities: self.tracker.irregularities(),
             server_cpu_microseconds_per_instance: server.and_then(|server| server.cpu_microseconds_per(completed)),
             server,

@@ -52,13 +52,13 @@ impl Tags for Numbered {
 
 pub(crate) async fn run(options: &Options, waiting: &WaitingOptions) -> Result<(Context, WaitingReport), LoadError> {
     let clients = connect(options, options.connections).await?;
-    let server = describe_server(&clients[0], options.request_timeout).await?;
+    let server = describe_server(clients.any(), options.request_timeout).await?;
     let kind = match waiting.profile {
         Profile::Messages => Kind::MessageTask,
         _ => Kind::OneTask,
     };
     let names = RunNames::unique();
-    let process_ids = deploy(&clients[0], &[kind], &names, options.request_timeout).await?;
+    let process_ids = deploy(clients.any(), &[kind], &names, options.request_timeout).await?;
     let beforehand = Beforehand {
         creator: creator(options, clients, process_ids.clone(), waiting.payload_bytes),
         kind: 0,

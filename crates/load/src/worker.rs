@@ -3,17 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use gateway_interface::gateway_client::GatewayClient;
-use gateway_interface::{ActivateJobsRequest, ActivatedJob, CompleteJobRequest, StreamActivatedJobsRequest};
+use gateway_interface::{
+    ActivateJobsRequest, ActivateJobsResponse, ActivatedJob, CompleteJobRequest, StreamActivatedJobsRequest,
+};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
-use tonic::transport::Channel;
-use tonic::{Code, Request, Status};
+use tonic::{Code, Request, Response, Status, Streaming};
 
+use crate::link::{Client, Links, has_unknown_outcome};
 use crate::options::{Delivery, WorkerOptions};
 use crate::rest::Rest;
-
-pub(crate) type Client = GatewayClient<Channel>;
 
 /// How a job came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,10 +29,11 @@ pub(crate) enum Failed<'a> {
     Stream(&'a Status),
     /// A completion, for good.
     Completion(&'a Status),
-    /// A completion that is sent again.
+    /// A completion that is sent again: the server refused it because it had too much to do.
     WillRepeat,
-    /// A completion whose first answer was lost and whose retry was refused as unknown.
-    Unconfirmed,
+    /// A completion that may have been done or not. It is not sent again: when it was not done, the server hands the job
+    /// out again.
+    Unknown(&'a Status),
 }
 
 /// Follows what happens to jobs.
@@ -68,6 +68,8 @@ pub(crate) struct WorkerSettings {
 /// Pause before a retry, doubled each time.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(100);
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+/// The longest pause before a stream is opened again or a poll follows one that failed.
+const LONGEST_STREAM_PAUSE: Duration = Duration::from_millis(500);
 /// How often a command is sent before giving up.
 pub(crate) const ATTEMPTS: u32 = 6;
 const POLL_BESIDE_STREAMS_EVERY: Duration = Duration::from_secs(1);
@@ -76,10 +78,11 @@ pub(crate) const LONG_POLL: Duration = Duration::from_secs(10);
 
 impl Workers {
     /// Starts them, spread over the connections.
-    pub fn start<O: JobObserver>(clients: &[Client], settings: &WorkerSettings, observer: &O) -> Self {
+    pub fn start<O: JobObserver>(links: &Links, settings: &WorkerSettings, observer: &O) -> Self {
         let mut tasks = JoinSet::new();
         let worker = |number: usize, source| Worker {
-            client: clients[number % clients.len()].clone(),
+            links: links.clone(),
+            number,
             settings: Arc::new(settings.clone()),
             observer: observer.clone(),
             room: Arc::new(Semaphore::new(settings.options.jobs_in_flight)),
@@ -131,12 +134,14 @@ pub(crate) async fn stream_jobs(client: &Client, user: &impl StreamUser) {
         };
         user.ended(&ended);
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(LONGEST_STREAM_PAUSE);
     }
 }
 
 struct Worker<O: JobObserver> {
-    client: Client,
+    links: Links,
+    /// Of the connection for its stream or its polls. Completions go over others while that one is away.
+    number: usize,
     settings: Arc<WorkerSettings>,
     observer: O,
     /// Bounds the jobs that are held or being completed. At the limit nothing is read from the stream, so that
@@ -147,7 +152,7 @@ struct Worker<O: JobObserver> {
 
 impl<O: JobObserver> Worker<O> {
     async fn stream(self) {
-        stream_jobs(&self.client, &self).await;
+        stream_jobs(&self.links.link(self.number).client, &self).await;
     }
 
     async fn poll(self, max_jobs: u16) {
@@ -161,7 +166,7 @@ impl<O: JobObserver> Worker<O> {
                 Err(status) => {
                     self.observer.failed(None, Failed::Stream(&status));
                     tokio::time::sleep(pause).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause = (pause * 2).min(LONGEST_STREAM_PAUSE);
                 }
             }
         }
@@ -198,7 +203,20 @@ impl<O: JobObserver> Worker<O> {
         }
         let mut request = Request::new(activate_request(&self.settings, max_jobs, wait));
         request.set_timeout(limit);
-        let mut responses = self.client.clone().activate_jobs(request).await?.into_inner();
+        let link = match self.source {
+            Source::Worker(_) => self.links.link(self.number),
+            Source::BesideStreams => self.links.prefer(self.number),
+        };
+        let polled = self.take_answer(link.client.clone().activate_jobs(request)).await;
+        polled.inspect_err(|status| self.links.failed(link, status))
+    }
+
+    /// Takes the jobs of a poll.
+    async fn take_answer(
+        &self,
+        answer: impl Future<Output = Result<Response<Streaming<ActivateJobsResponse>>, Status>>,
+    ) -> Result<u64, Status> {
+        let mut responses = answer.await?.into_inner();
         let mut count = 0;
         while let Some(response) = responses.message().await? {
             for job in response.jobs {
@@ -228,7 +246,8 @@ impl<O: JobObserver> StreamUser for Worker<O> {
         let tracked = self.observer.received(self.source, &job);
         let permit = self.room().await;
         let completion = Completion {
-            client: self.client.clone(),
+            links: self.links.clone(),
+            number: self.number,
             rest: self.settings.rest.clone(),
             observer: self.observer.clone(),
             request_timeout: self.settings.request_timeout,
@@ -246,6 +265,7 @@ impl<O: JobObserver> StreamUser for Worker<O> {
     }
 
     fn ended(&self, status: &Status) {
+        self.links.failed(self.links.link(self.number), status);
         self.observer.failed(None, Failed::Stream(status));
     }
 }
@@ -273,7 +293,8 @@ pub(crate) fn milliseconds(duration: Duration) -> i64 {
 }
 
 struct Completion<O: JobObserver> {
-    client: Client,
+    links: Links,
+    number: usize,
     rest: Option<Rest>,
     observer: O,
     request_timeout: Duration,
@@ -288,33 +309,41 @@ impl<O: JobObserver> Completion<O> {
         }
         let mut request = Request::new(CompleteJobRequest { job_key: self.key, ..CompleteJobRequest::default() });
         request.set_timeout(self.request_timeout);
-        self.client.clone().complete_job(request).await.map(drop)
+        let link = self.links.prefer(self.number);
+        let result = link.client.clone().complete_job(request).await.map(drop);
+        self.links.count(link, &result);
+        result
     }
 
-    /// Sends it, again after errors that may pass.
+    /// Sends it, again while the server has too much to do.
     async fn send(self, mut job: O::Job) {
         let _permit = match &self.in_flight {
             Some(in_flight) => in_flight.acquire().await.ok(),
             None => None,
         };
         self.observer.completing(&mut job);
+        let result = self.complete_in_the_end().await;
+        match &result {
+            Ok(()) => self.observer.completed(job),
+            Err(status) if has_unknown_outcome(status.code()) => {
+                self.observer.failed(Some(job), Failed::Unknown(status));
+            }
+            Err(status) => self.observer.failed(Some(job), Failed::Completion(status)),
+        }
+    }
+
+    async fn complete_in_the_end(&self) -> Result<(), Status> {
         let mut pause = FIRST_PAUSE;
-        let mut unanswered = false;
-        for attempt in 1..=ATTEMPTS {
+        let mut attempt = 1;
+        loop {
             match self.complete().await {
-                Ok(()) => return self.observer.completed(job),
-                Err(status) if unanswered && status.code() == Code::NotFound => {
-                    return self.observer.failed(Some(job), Failed::Unconfirmed);
-                }
-                Err(status) if attempt < ATTEMPTS && may_pass(status.code()) => {
-                    unanswered |= status.code() != Code::ResourceExhausted;
+                Err(status) if attempt < ATTEMPTS && status.code() == Code::ResourceExhausted => {
                     self.observer.failed(None, Failed::WillRepeat);
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(LONGEST_PAUSE);
+                    attempt += 1;
                 }
-                Err(status) => {
-                    return self.observer.failed(Some(job), Failed::Completion(&status));
-                }
+                result => return result,
             }
         }
     }

@@ -58,9 +58,9 @@ A message that is not correlated exactly once, or a timer that does not fire exa
 /// Where the load goes, and what is reported.
 #[derive(Debug, Args)]
 struct Target {
-    /// Addresses of the gateways [default: OSMIA_ADDRESS, ZEEBE_ADDRESS, CAMUNDA_GRPC_ADDRESS,
-    /// ZEEBE_GRPC_ADDRESS or 127.0.0.1:26500]
-    #[arg(long)]
+    /// Addresses of the gateways, with commas or given again; connections and workers are spread evenly over them
+    /// [default: OSMIA_ADDRESS, ZEEBE_ADDRESS, CAMUNDA_GRPC_ADDRESS, ZEEBE_GRPC_ADDRESS or 127.0.0.1:26500]
+    #[arg(long, value_delimiter = ',')]
     address: Vec<String>,
     /// Process of the server on this machine, whose processor time and memory are reported.
     #[arg(long, value_name = "PID")]
@@ -95,7 +95,7 @@ struct Commands {
     protocol: Protocol,
     /// With REST or --availability: addresses of the gateways for it [default: OSMIA_REST_ADDRESS, ZEEBE_REST_ADDRESS,
     /// CAMUNDA_REST_ADDRESS or 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_delimiter = ',')]
     rest_address: Vec<String>,
     /// With REST: open a connection for each request instead of keeping some.
     #[arg(long)]
@@ -109,6 +109,9 @@ struct Commands {
     /// How many instances are searched for in a second.
     #[arg(long, value_name = "N", default_value_t = 10.0)]
     availability_samples: f64,
+    /// Print each time without an acknowledgement that is longer than 50 ms, with its wall-clock time.
+    #[arg(long)]
+    gaps: bool,
 }
 
 /// The protocols of the gateway.
@@ -157,6 +160,10 @@ struct Workers {
     /// Let workers poll instead of opening streams.
     #[arg(long)]
     poll: bool,
+    /// How long a job is locked for its worker. When nobody knows the outcome of a completion it is not sent again; the
+    /// server hands the job out again after this time, or sooner.
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    job_timeout: Duration,
 }
 
 /// The variables of an instance.
@@ -419,6 +426,7 @@ impl Workers {
             workers: self.workers,
             delivery: if self.poll { Delivery::Poll { max_jobs: POLLED_JOBS_MAX } } else { Delivery::Push },
             delay: self.delay,
+            job_timeout: self.job_timeout,
             ..WorkerOptions::default()
         }
     }
@@ -562,6 +570,7 @@ pub(crate) fn run(runtime: &tokio::runtime::Runtime, load: Load) -> Outcome {
     let environment = Environment::of_process();
     let rest = load.commands().and_then(|commands| commands.rest(&environment));
     let availability = load.commands().and_then(|commands| commands.availability(&environment));
+    let gaps = load.commands().is_some_and(|commands| commands.gaps);
     let (mode, connections, target) = load.parts();
     let addresses = match &target.address[..] {
         [] => vec![address(None, &environment)],
@@ -574,6 +583,7 @@ pub(crate) fn run(runtime: &tokio::runtime::Runtime, load: Load) -> Outcome {
         availability,
         server_pids: target.server_pid,
         fsync_directory: Some(target.fsync_directory),
+        gaps,
         ..Options::new("", mode)
     };
     // A file that cannot be used is found before the run, not after it.

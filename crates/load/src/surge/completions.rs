@@ -34,10 +34,10 @@ pub(super) struct Completed {
 pub struct SurgeIrregularities {
     /// Completions that failed for good.
     pub rejected_completions: Failures,
-    /// Completions that were sent again after an error that may pass.
+    /// Completions that were sent again because the server had too much to do.
     pub repeated_completions: u64,
-    /// Completions refused as unknown after one that was never answered, so probably done.
-    pub unconfirmed_completions: u64,
+    /// Completions that may have been done or not; they were not sent again.
+    pub unknown_completions: Failures,
     /// Streams and polls that ended with an error.
     pub failed_streams: Failures,
     /// Instances whose last completion was acknowledged twice.
@@ -113,7 +113,7 @@ impl Completions {
     }
 
     /// The last job of an instance was completed. Without a time it counts, but adds no latency.
-    fn instance_completed(&self, job: &Job, timed: bool) {
+    fn instance_completed(&self, job: &Job) {
         let now = self.timeline.now();
         let mut guard = self.state();
         let state = &mut *guard;
@@ -125,16 +125,13 @@ impl Completions {
             }
         };
         if !run.completed.insert(job.number) {
-            state.irregularities.completed_twice += u64::from(timed);
+            state.irregularities.completed_twice += 1;
             return;
         }
         state.completed += 1;
         state.second_completed += 1;
         if let Some(place) = run.plan.place_at(now) {
             state.phases[place].count += 1;
-        }
-        if !timed {
-            return;
         }
         let since_intended = now.saturating_sub(run.plan.intended(u64::from(job.number)));
         let phase = &mut state.phases[run.plan.place_of(u64::from(job.number))];
@@ -165,24 +162,17 @@ impl JobObserver for Completions {
 
     fn completed(&self, job: Option<Job>) {
         if let Some(job) = job.filter(|job| job.is_last) {
-            self.instance_completed(&job, true);
+            self.instance_completed(&job);
         }
     }
 
-    fn failed(&self, job: Option<Option<Job>>, failed: Failed<'_>) {
-        {
-            let found = &mut self.state().irregularities;
-            match failed {
-                Failed::Stream(status) => found.failed_streams.record(status),
-                Failed::Completion(status) => found.rejected_completions.record(status),
-                Failed::WillRepeat => found.repeated_completions += 1,
-                Failed::Unconfirmed => found.unconfirmed_completions += 1,
-            }
-        }
-        if let (Some(Some(job)), Failed::Unconfirmed) = (job, failed)
-            && job.is_last
-        {
-            self.instance_completed(&job, false);
+    fn failed(&self, _job: Option<Option<Job>>, failed: Failed<'_>) {
+        let found = &mut self.state().irregularities;
+        match failed {
+            Failed::Stream(status) => found.failed_streams.record(status),
+            Failed::Completion(status) => found.rejected_completions.record(status),
+            Failed::WillRepeat => found.repeated_completions += 1,
+            Failed::Unknown(status) => found.unknown_completions.record(status),
         }
     }
 }

@@ -108,8 +108,7 @@ fn irregularities(formatter: &mut Formatter<'_>, report: &SurgeReport) -> fmt::R
         "completed though refused, failed",
         format_args!("{}, {}", report.completed_though_refused, report.completed_though_failed),
     )?;
-    let (repeated, unconfirmed) = (found.repeated_completions, found.unconfirmed_completions);
-    completions_row(formatter, &found.rejected_completions, repeated, unconfirmed)?;
+    completions_row(formatter, &found.rejected_completions, found.repeated_completions, &found.unknown_completions)?;
     row(formatter, "failed streams and polls", &found.failed_streams)?;
     row(formatter, "lost connections", &report.lost_connections)?;
     if found.polled_beside_streams > 0 {

@@ -249,12 +249,13 @@ impl JobObserver for Fired {
         self.job_completed(number);
     }
 
-    fn failed(&self, number: Option<Option<usize>>, failed: Failed<'_>) {
+    fn failed(&self, _number: Option<Option<usize>>, failed: Failed<'_>) {
         match failed {
             Failed::Stream(status) => self.state().failed_streams.record(status),
-            Failed::Completion(status) => self.state().rejected_completions.record(status),
+            Failed::Completion(status) | Failed::Unknown(status) => {
+                self.state().rejected_completions.record(status);
+            }
             Failed::WillRepeat => self.state().repeated_completions += 1,
-            Failed::Unconfirmed => self.job_completed(number.flatten()),
         }
     }
 }

@@ -59,6 +59,7 @@ impl Tracker {
     pub fn published(&self, kind: usize, tag: Tag, since: Duration) {
         let now = self.timeline.now();
         let mut state = self.state();
+        state.silence.acknowledged(now, None);
         state.messages.published += 1;
         state.second.published += 1;
         if let Some(figures) = state.windows.at(now, kind) {

@@ -105,16 +105,22 @@ impl FakeGateway {
     pub async fn start(faults: Faults) -> (Self, String) {
         let gateway =
             FakeGateway { faults, state: Arc::default(), changed: Arc::default(), one_at_a_time: Arc::default() };
+        let address = gateway.listen().await;
+        (gateway, address)
+    }
+
+    /// Serves on a free port too.
+    pub async fn listen(&self) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound address").to_string();
         // Without it a pushed job waits for the delayed acknowledgement of the one before.
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         tokio::spawn(
             tonic::transport::Server::builder()
-                .add_service(GatewayServer::new(gateway.clone()))
+                .add_service(GatewayServer::new(self.clone()))
                 .serve_with_incoming(incoming),
         );
-        (gateway, address)
+        address
     }
 
     pub fn creations(&self) -> u64 {

@@ -7,6 +7,7 @@ mod availability;
 mod events;
 mod fake;
 mod overload;
+mod several;
 mod timing;
 
 use std::time::Duration;
