@@ -90,7 +90,7 @@ impl Beforehand {
             let timeline = self.timeline;
             tokio::spawn(async move {
                 let sent = timeline.now();
-                let result = creator.create(kind, number, tag).await.map(drop);
+                let result = creator.create(kind, number, tag, |_| ()).await.map(drop);
                 match &result {
                     Ok(()) => tags.created(tag),
                     Err(status) => tags.failed(tag, status),

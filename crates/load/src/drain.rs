@@ -152,6 +152,7 @@ async fn workers(options: Options, drain: DrainOptions, drained: Drained) -> Res
         request_timeout: options.request_timeout,
         completions_in_flight: None,
         rest: None,
+        ledger: None,
     };
     drained.begin();
     Ok(Workers::start(&clients, &settings, &drained))
@@ -171,7 +172,7 @@ struct Beside {
 
 impl Beside {
     async fn start(options: &Options, beside: &DrainBeside) -> Result<Self, LoadError> {
-        let session = Session::open(options, &beside.work).await?;
+        let session = Session::open(options, &beside.work, None).await?;
         let now = session.timeline.now();
         let start = now + beside.warm_up;
         let drain_start = start + beside.duration;

@@ -107,6 +107,15 @@ pub enum LoadError {
         /// What is wrong with it.
         reason: String,
     },
+    /// The ledger cannot be written or read.
+    #[error(
+        "The ledger {path} cannot be used: {reason}. For a run give a file that does not exist yet, for an audit that of a run."
+    )]
+    Ledger {
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The system refused a thread.
     #[error("The system refused to start a thread: {0}.")]
     Thread(std::io::Error),

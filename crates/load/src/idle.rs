@@ -62,6 +62,7 @@ pub(crate) async fn run(options: &Options, idle: &IdleOptions) -> Result<(Contex
                 request_timeout: options.request_timeout,
                 completions_in_flight: None,
                 rest: None,
+                ledger: None,
             },
             failures: Arc::clone(&failures),
         };

@@ -25,6 +25,7 @@ mod fsync_probe;
 mod history;
 mod idle;
 mod instances;
+mod ledger;
 mod link;
 mod maximum;
 mod misbehaving;
@@ -75,6 +76,7 @@ pub use trial::{ProcessReport, RateReport};
 pub use waiting::WaitingReport;
 
 use fsync_probe::FsyncProbe;
+use ledger::Ledger;
 use session::Session;
 use trial::TrialPlan;
 
@@ -111,20 +113,32 @@ async fn run_here(options: Options) -> Result<Report, LoadError> {
         Some(directory) => Some(FsyncProbe::start(directory)?),
         None => None,
     };
-    let result = measure(&options).await;
+    let ledger = options.ledger.as_deref().map(Ledger::create).transpose()?;
+    let result = match &ledger {
+        // A run that cannot be written down is none.
+        Some(ledger) => tokio::select! {
+            result = measure(&options, Some(ledger.clone())) => result,
+            error = ledger.failed() => Err(error),
+        },
+        None => measure(&options, None).await,
+    };
     let fsync = probe.map(FsyncProbe::finish);
     let (context, outcome) = result?;
+    let ledger = match &ledger {
+        Some(ledger) => Some(ledger.finish().await?),
+        None => None,
+    };
     let failure = outcome.failure();
-    Ok(Report { started_at, settings: options, context, fsync, failure, outcome, history: None })
+    Ok(Report { started_at, settings: options, context, fsync, ledger, failure, outcome, history: None })
 }
 
-async fn measure(options: &Options) -> Result<(Context, Outcome), LoadError> {
+async fn measure(options: &Options, ledger: Option<Ledger>) -> Result<(Context, Outcome), LoadError> {
     let context = |session: &Session, work: &Work| {
         Context::new(session.server.clone(), &session.process_ids, Some(&session.names), Some(work.to_string()))
     };
     match &options.mode {
         Mode::Rate(rate) => {
-            let session = Session::open(options, &rate.work).await?;
+            let session = Session::open(options, &rate.work, ledger).await?;
             let plan = TrialPlan {
                 rate: rate.rate,
                 warm_up: rate.warm_up,
@@ -136,7 +150,7 @@ async fn measure(options: &Options) -> Result<(Context, Outcome), LoadError> {
             Ok((context(&session, &rate.work), Outcome::Rate(Box::new(report))))
         }
         Mode::Maximum(maximum) => {
-            let session = Session::open(options, &maximum.work).await?;
+            let session = Session::open(options, &maximum.work, ledger).await?;
             let report = session.maximum(maximum).await?;
             Ok((context(&session, &maximum.work), Outcome::Maximum(report)))
         }

@@ -104,7 +104,7 @@ pub(crate) async fn run(
     options: &Options,
     misbehaving: &MisbehavingOptions,
 ) -> Result<(Context, MisbehavingReport), LoadError> {
-    let session = Session::open(options, &misbehaving.work).await?;
+    let session = Session::open(options, &misbehaving.work, None).await?;
     let names = RunNames::unique();
     let clients = connect(options, 1).await?;
     let process_ids = deploy(clients.any(), &[Kind::OneTask], &names, options.request_timeout).await?;
@@ -254,7 +254,7 @@ impl MisbehavingClient {
                 };
                 let (creator, misbehaved) = (creator.clone(), self.misbehaved.clone());
                 tokio::spawn(async move {
-                    match creator.create(0, number, Tag(number)).await {
+                    match creator.create(0, number, Tag(number), |_| ()).await {
                         Ok(_) => misbehaved.state().0.created += 1,
                         Err(status) => misbehaved.state().0.rejected_creations.record(&status),
                     }

@@ -125,6 +125,17 @@ impl Tag {
         ((self.0 >> 32) as u32, self.0 as u32)
     }
 
+    /// Reads what it is written as.
+    pub fn parse(text: &str) -> Option<Tag> {
+        let is_tag = text.len() == Tag::DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_tag.then(|| u64::from_str_radix(text, 16).ok().map(Tag)).flatten()
+    }
+
+    /// As a tag of its process instance, by which searches find it.
+    pub fn of_instance(self) -> String {
+        format!("{TAG}:{self}")
+    }
+
     /// Finds the tag in the variables of a job, however the server arranged them.
     pub fn find(variables: &str) -> Option<Tag> {
         let after_name = &variables[variables.find(TAG_NAME)? + TAG_NAME.len()..];

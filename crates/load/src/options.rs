@@ -43,6 +43,8 @@ pub struct Options {
     pub fsync_directory: Option<PathBuf>,
     /// Whether to print a line to standard error every second.
     pub progress: bool,
+    /// A new file for what is intended and acknowledged, for an audit afterwards.
+    pub ledger: Option<PathBuf>,
     /// Whether the table lists each time without an acknowledgement; the data always have them.
     pub gaps: bool,
 }
@@ -330,6 +332,7 @@ impl Options {
             server_pids: Vec::new(),
             fsync_directory: Some(PathBuf::from(".")),
             progress: true,
+            ledger: None,
             gaps: false,
         }
     }
@@ -342,6 +345,17 @@ impl Options {
             work.worker.workers = work.worker.workers.next_multiple_of(addresses);
         }
         self
+    }
+
+    /// A ledger holds instances that are created and completed, and knows no messages.
+    fn check_ledger(&self) -> Result<(), LoadError> {
+        let profile = match &self.mode {
+            Mode::Rate(options) => Some(options.work.profile),
+            Mode::Maximum(options) => Some(options.work.profile),
+            _ => None,
+        };
+        let messages = matches!(profile, None | Some(Profile::Mixed | Profile::Messages | Profile::Timers));
+        require(!messages, "The ledger", "wanted", "left out, except for a rate or the highest rate without messages")
     }
 
     /// Checks what the types cannot say.
@@ -357,6 +371,7 @@ impl Options {
         if let Some(availability) = &self.availability {
             availability.check(&self.mode)?;
         }
+        self.ledger.as_ref().map_or(Ok(()), |_| self.check_ledger())?;
         match &self.mode {
             Mode::Rate(options) => {
                 options.work.check()?;

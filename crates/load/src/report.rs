@@ -35,6 +35,8 @@ pub struct Report {
     pub context: Context,
     /// How long a write of 4 KiB took to be synced to the probed disk during the run.
     pub fsync: Option<Quantiles>,
+    /// How long requests waited until their intent was on the disk, when there was a ledger. They count from then.
+    pub ledger: Option<Quantiles>,
     /// What the server did wrong, which makes the figures worthless; in words.
     pub failure: Option<String>,
     /// What was measured.
@@ -188,6 +190,13 @@ impl Display for Report {
                     fsync.max,
                     2.0 * fsync.p50
                 ),
+            )?;
+        }
+        if let Some(ledger) = &self.ledger {
+            row(
+                formatter,
+                "ledger, until an intent was synced",
+                format_args!("p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms", ledger.p50, ledger.p99, ledger.max),
             )?;
         }
         if let Some(history) = &self.history {

@@ -77,6 +77,8 @@ struct Job {
     #[serde(rename = "type")]
     job_type: String,
     element_id: String,
+    #[serde(default)]
+    process_instance_key: String,
     variables: Box<RawValue>,
 }
 
@@ -106,9 +108,16 @@ impl Rest {
         &self.0.addresses
     }
 
-    /// `variables` is JSON. Returns the key of the process instance.
-    pub(crate) async fn create(&self, process_id: &str, variables: &str, limit: Duration) -> Result<i64, Status> {
-        let body = format!(r#"{{"processDefinitionId":"{process_id}","variables":{variables}}}"#);
+    /// `variables` is JSON; the tag of the instance is for searches. Returns the key of the process instance.
+    pub(crate) async fn create(
+        &self,
+        process_id: &str,
+        variables: &str,
+        tag: Option<String>,
+        limit: Duration,
+    ) -> Result<i64, Status> {
+        let tags = tag.map_or(String::new(), |tag| format!(r#","tags":["{tag}"]"#));
+        let body = format!(r#"{{"processDefinitionId":"{process_id}","variables":{variables}{tags}}}"#);
         let answer = self.command("/v2/process-instances", body, limit).await?;
         let unreadable =
             |error: &dyn std::fmt::Display| Status::internal(format!("the answer cannot be read: {error}"));
@@ -153,6 +162,7 @@ impl Rest {
                 key: job.job_key.parse().map_err(|error| unreadable(&error))?,
                 r#type: job.job_type,
                 element_id: job.element_id,
+                process_instance_key: job.process_instance_key.parse().unwrap_or_default(),
                 variables: job.variables.get().to_owned(),
                 ..ActivatedJob::default()
             })
@@ -361,10 +371,10 @@ mod tests {
         let server = tokio::spawn(async move { serve(listener, &[&jobs, &problem]).await });
         let found = rest.activate(("t", "w"), LIMIT, 5, None, LIMIT).await.expect("it is read");
         assert_eq!((found[0].key, &*found[0].element_id, &*found[0].variables), (7, "e", r#"{"a": 1.0}"#));
-        let refused = rest.create("p", "{}", LIMIT).await.expect_err("it is full");
+        let refused = rest.create("p", "{}", None, LIMIT).await.expect_err("it is full");
         assert_eq!((refused.code(), refused.message()), (Code::ResourceExhausted, "full"));
         assert_eq!(server.await.expect("it serves"), 1);
-        let refused = rest.create("p", "{}", LIMIT).await.expect_err("nobody listens");
+        let refused = rest.create("p", "{}", None, LIMIT).await.expect_err("nobody listens");
         assert_eq!(refused.code(), Code::Unavailable);
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::Notify;
 
@@ -29,6 +29,12 @@ impl Timeline {
     pub async fn sleep_until(&self, time: Duration) {
         tokio::time::sleep_until((self.start + time).into()).await;
     }
+}
+
+/// Milliseconds since the Unix epoch.
+pub(crate) fn unix_milliseconds() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since_epoch.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// When each creation is intended to be sent, whatever the server does.

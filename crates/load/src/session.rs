@@ -12,6 +12,7 @@ use crate::beforehand::{Beforehand, Tags};
 use crate::connection::{Server, connect, connect_more, describe_server};
 use crate::error::{LoadError, refused};
 use crate::figures::Failures;
+use crate::ledger::{Header, Ledger};
 use crate::link::{Addresses, Client, Links};
 use crate::model::{Payload, RunNames, Tag, bpmn};
 use crate::options::{Options, Work};
@@ -53,7 +54,8 @@ pub(crate) struct Session {
 
 impl Session {
     /// Connects, deploys, starts the workers and lets some instances run through.
-    pub async fn open(options: &Options, work: &Work) -> Result<Self, LoadError> {
+    /// What is created and completed is written into the ledger, when there is one.
+    pub async fn open(options: &Options, work: &Work, ledger: Option<Ledger>) -> Result<Self, LoadError> {
         let creators = connect(options, options.connections).await?;
         let worker_connections = options.connections.min(work.worker.workers);
         let workers = connect_more(worker_connections, creators.addresses()).await?;
@@ -61,6 +63,11 @@ impl Session {
         let names = RunNames::unique();
         let kinds: Arc<[Kind]> = work.profile.kinds(work.timer).into();
         let process_ids = deploy(creators.any(), &kinds, &names, options.request_timeout).await?;
+        if let Some(ledger) = &ledger {
+            let process_ids = process_ids.iter().map(ToString::to_string).collect();
+            let job_timeout = work.worker.job_timeout;
+            ledger.begin(Header { job_type: names.job_type.clone(), job_timeout, process_ids }).await;
+        }
         let timeline = Timeline::start_now();
         let tracker = Tracker::new(timeline, work, Arc::clone(&process_ids));
         let rest = options.rest.as_ref().map(Rest::new);
@@ -78,6 +85,7 @@ impl Session {
             request_timeout: options.request_timeout,
             completions_in_flight: None,
             rest: rest.clone(),
+            ledger: ledger.clone(),
         };
         let observer = InstanceObserver { tracker: tracker.clone(), publisher: publisher.clone() };
         let session = Session {
@@ -86,7 +94,11 @@ impl Session {
             sender: Sender {
                 profile: work.profile,
                 kinds: Arc::clone(&kinds),
-                creator: Creator { rest, ..creator(options, creators, Arc::clone(&process_ids), work.payload_bytes) },
+                creator: Creator {
+                    rest,
+                    ledger,
+                    ..creator(options, creators, Arc::clone(&process_ids), work.payload_bytes)
+                },
                 publisher,
                 tracker: tracker.clone(),
                 availability: options.availability.as_ref().map(|wanted| {
@@ -261,5 +273,6 @@ pub(crate) fn creator(
         process_ids,
         payload: Arc::new(Payload::of_bytes(payload_bytes)),
         request_timeout: options.request_timeout,
+        ledger: None,
     }
 }

@@ -8,6 +8,7 @@ use tokio::sync::Semaphore;
 use tonic::{Request, Status};
 
 use crate::availability::{Availability, Wanted};
+use crate::ledger::{Ledger, What};
 use crate::link::Links;
 use crate::model::{Payload, Tag};
 use crate::profile::{Kind, Profile};
@@ -29,19 +30,42 @@ pub(crate) struct Creator {
     pub process_ids: Arc<[Arc<str>]>,
     pub payload: Arc<Payload>,
     pub request_timeout: Duration,
+    /// Where creations are written down before and after.
+    pub ledger: Option<Ledger>,
 }
 
 impl Creator {
-    /// Sends one creation; the number spreads them over the connections. Returns the key of the process instance.
-    pub async fn create(&self, kind: usize, number: u64, tag: Tag) -> Result<i64, Status> {
+    /// Writes one creation down, sends it, and writes its outcome down. `sending` is called in between with the time
+    /// that writing took. Returns the key of the process instance.
+    pub async fn create(
+        &self,
+        kind: usize,
+        number: u64,
+        tag: Tag,
+        sending: impl FnOnce(Duration),
+    ) -> Result<i64, Status> {
+        let Some(ledger) = &self.ledger else {
+            return self.send(kind, number, tag).await;
+        };
+        sending(ledger.intend(What::Creating { tag, kind }).await?);
+        let result = self.send(kind, number, tag).await;
+        ledger.record(What::of_creation(tag, &result)).await;
+        result
+    }
+
+    /// The number spreads the creations over the connections.
+    async fn send(&self, kind: usize, number: u64, tag: Tag) -> Result<i64, Status> {
+        // An audit finds the instance by it.
+        let of_instance = self.ledger.is_some().then(|| tag.of_instance());
         if let Some(rest) = &self.rest {
             let variables = self.payload.variables(tag);
-            return rest.create(&self.process_ids[kind], &variables, self.request_timeout).await;
+            return rest.create(&self.process_ids[kind], &variables, of_instance, self.request_timeout).await;
         }
         let mut request = Request::new(CreateProcessInstanceRequest {
             bpmn_process_id: self.process_ids[kind].to_string(),
             version: -1,
             variables: self.payload.variables(tag),
+            tags: of_instance.into_iter().collect(),
             ..CreateProcessInstanceRequest::default()
         });
         request.set_timeout(self.request_timeout);
@@ -99,7 +123,12 @@ impl Sender {
             return self.publisher.publish_tracked(turn.kind, tag, intended, tracker).await;
         }
         let create = async {
-            match self.creator.create(turn.kind, number, tag).await {
+            let mut intended = intended;
+            let sending = |waited| {
+                tracker.put_off(tag, waited);
+                intended += waited;
+            };
+            match self.creator.create(turn.kind, number, tag, sending).await {
                 Ok(key) => {
                     tracker.created(turn.kind, tag, intended, key);
                     if let Some(availability) = &self.availability {

@@ -179,6 +179,7 @@ pub(crate) async fn run(options: &Options, surge: &SurgeOptions) -> Result<(Cont
         request_timeout: options.request_timeout,
         completions_in_flight: None,
         rest: None,
+        ledger: None,
     };
     let creator = creator(options, creators, Arc::clone(&process_ids), surge.work.payload_bytes);
     let _workers = Workers::start(&clients, &settings, &completions);
@@ -224,7 +225,7 @@ async fn settle(
         let before = completions.state().tests_completed;
         for number in 0..instances {
             let tag = Tag::of_send(FIRST_TEST_NUMBER, 0);
-            match creator.create(0, number, tag).await {
+            match creator.create(0, number, tag, |_| ()).await {
                 Ok(_) => created += 1,
                 Err(status) => failures.record(&status),
             }

@@ -96,7 +96,7 @@ pub struct TimersSecond {
 }
 
 pub(crate) async fn run(options: &Options, timers: &TimersOptions) -> Result<(Context, TimersReport), LoadError> {
-    let session = Session::open(options, &timers.work).await?;
+    let session = Session::open(options, &timers.work, None).await?;
     let names = RunNames::unique();
     let (due_seconds, due) = due_date(&Clocks::read(session.timeline), timers.due_in);
     let clients = connect(options, options.connections).await?;
@@ -184,6 +184,7 @@ fn settings(options: &Options, timers: &TimersOptions, names: &RunNames) -> Work
         request_timeout: options.request_timeout,
         completions_in_flight: Some(Arc::new(Semaphore::new(COMPLETIONS_IN_FLIGHT))),
         rest: None,
+        ledger: None,
     }
 }
 

@@ -270,6 +270,14 @@ impl Tracker {
         }
     }
 
+    /// The send was put off for this long, because its intent had to be on the disk before: it counts from then.
+    pub fn put_off(&self, tag: Tag, by: Duration) {
+        if let Some(instance) = self.state().instances.get(tag) {
+            instance.intended += by;
+            instance.command_sent += by;
+        }
+    }
+
     /// The creation was acknowledged, with the key of the process instance.
     pub fn created(&self, kind: usize, tag: Tag, intended: Duration, key: i64) {
         let now = self.timeline.now();

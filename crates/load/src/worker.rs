@@ -10,6 +10,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use tonic::{Code, Request, Response, Status, Streaming};
 
+use crate::ledger::{Ledger, What};
 use crate::link::{Client, Links, has_unknown_outcome};
 use crate::options::{Delivery, WorkerOptions};
 use crate::rest::Rest;
@@ -63,6 +64,8 @@ pub(crate) struct WorkerSettings {
     pub completions_in_flight: Option<Arc<Semaphore>>,
     /// Over which completions and polls go, when it is not gRPC.
     pub rest: Option<Rest>,
+    /// Where completions are written down before and after.
+    pub ledger: Option<Ledger>,
 }
 
 /// Pause before a retry, doubled each time.
@@ -249,9 +252,11 @@ impl<O: JobObserver> StreamUser for Worker<O> {
             links: self.links.clone(),
             number: self.number,
             rest: self.settings.rest.clone(),
+            ledger: self.settings.ledger.clone(),
             observer: self.observer.clone(),
             request_timeout: self.settings.request_timeout,
             key: job.key,
+            instance: job.process_instance_key,
             in_flight: self.settings.completions_in_flight.clone(),
         };
         let delay = self.settings.options.delay;
@@ -296,9 +301,12 @@ struct Completion<O: JobObserver> {
     links: Links,
     number: usize,
     rest: Option<Rest>,
+    ledger: Option<Ledger>,
     observer: O,
     request_timeout: Duration,
     key: i64,
+    /// The key of the process instance.
+    instance: i64,
     in_flight: Option<Arc<Semaphore>>,
 }
 
@@ -315,12 +323,17 @@ impl<O: JobObserver> Completion<O> {
         result
     }
 
-    /// Sends it, again while the server has too much to do.
+    /// Writes down what is intended, sends it, again while the server has too much to do, and writes down the outcome.
     async fn send(self, mut job: O::Job) {
         let _permit = match &self.in_flight {
             Some(in_flight) => in_flight.acquire().await.ok(),
             None => None,
         };
+        if let Some(ledger) = &self.ledger
+            && let Err(status) = ledger.intend(What::Completing { job: self.key, instance: self.instance }).await
+        {
+            return self.observer.failed(Some(job), Failed::Completion(&status));
+        }
         self.observer.completing(&mut job);
         let result = self.complete_in_the_end().await;
         match &result {
@@ -329,6 +342,9 @@ impl<O: JobObserver> Completion<O> {
                 self.observer.failed(Some(job), Failed::Unknown(status));
             }
             Err(status) => self.observer.failed(Some(job), Failed::Completion(status)),
+        }
+        if let Some(ledger) = &self.ledger {
+            ledger.record(What::of_completion(self.key, &result)).await;
         }
     }
 

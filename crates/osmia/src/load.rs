@@ -109,6 +109,10 @@ struct Commands {
     /// How many instances are searched for in a second.
     #[arg(long, value_name = "N", default_value_t = 10.0)]
     availability_samples: f64,
+    /// Write what is intended and what is acknowledged into this new file. An intent is synced
+    /// before its request is sent.
+    #[arg(long, value_name = "FILE")]
+    ledger: Option<PathBuf>,
     /// Print each time without an acknowledgement that is longer than 50 ms, with its wall-clock time.
     #[arg(long)]
     gaps: bool,
@@ -570,7 +574,7 @@ pub(crate) fn run(runtime: &tokio::runtime::Runtime, load: Load) -> Outcome {
     let environment = Environment::of_process();
     let rest = load.commands().and_then(|commands| commands.rest(&environment));
     let availability = load.commands().and_then(|commands| commands.availability(&environment));
-    let gaps = load.commands().is_some_and(|commands| commands.gaps);
+    let (ledger, gaps) = load.commands().map_or((None, false), |commands| (commands.ledger.clone(), commands.gaps));
     let (mode, connections, target) = load.parts();
     let addresses = match &target.address[..] {
         [] => vec![address(None, &environment)],
@@ -583,6 +587,7 @@ pub(crate) fn run(runtime: &tokio::runtime::Runtime, load: Load) -> Outcome {
         availability,
         server_pids: target.server_pid,
         fsync_directory: Some(target.fsync_directory),
+        ledger,
         gaps,
         ..Options::new("", mode)
     };

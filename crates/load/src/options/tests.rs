@@ -13,6 +13,16 @@ fn connections_and_workers_are_spread_evenly() {
 }
 
 #[test]
+fn a_ledger_has_no_messages() {
+    let with = |mode| Options { ledger: Some("ledger".into()), ..Options::new("127.0.0.1:26500", mode) }.check();
+    with(Mode::Maximum(MaximumOptions::new(Work::new(Profile::TenTasks)))).expect("it can run");
+    for mode in [Mode::Rate(RateOptions::new(Work::new(Profile::Mixed), 10.0)), Mode::Waiting(WaitingOptions::new(1))] {
+        let error = with(mode).expect_err("must be refused").to_string();
+        assert!(error.starts_with("The ledger is wanted, but must be left out"), "{error}");
+    }
+}
+
+#[test]
 fn senseless_options_are_refused_by_name() {
     let mut rate = RateOptions::new(Work::new(Profile::OneTask), f64::NAN);
     let refused = |mode: &RateOptions| {

@@ -1,4 +1,4 @@
-//! Several addresses, of which some are away.
+//! Several addresses, of which some are away, and the ledger of a run.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -100,4 +100,26 @@ async fn an_address_that_comes_back_is_used_again() {
     let creations = sent + report.sum.skipped_sends;
     assert_eq!(creations, 600, "{:?}", report.irregularities);
     assert!(report.sum.created > 300, "{:?}", report.sum);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ledger_names_everything_that_the_server_was_sent() {
+    let (gateway, address) = FakeGateway::start(Faults { refuse_every: 7, ..Faults::default() }).await;
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("ledger");
+    let mode = at_rate(Work::new(Profile::TenTasks), 50.0, LONG);
+    let with_ledger = Options { ledger: Some(path.clone()), ..options(&address, mode) };
+    let report = load::run(with_ledger.clone()).await.expect("the run succeeds");
+    let waits = report.ledger.expect("there is a ledger");
+    let text = std::fs::read_to_string(&path).expect("it was written");
+    let count = |sign: &str| text.lines().filter(|line| line.split(' ').nth(1) == Some(sign)).count() as u64;
+    assert!(text.starts_with("osmia-load-ledger 1\njob-type osmia-load-"), "{}", &text[..100]);
+    assert_eq!(count("+"), gateway.creations());
+    assert_eq!(count("("), gateway.jobs());
+    assert_eq!(waits.count, count("+") + count("("));
+    assert_eq!((count("=") + count("-"), count("?")), (count("+"), 0));
+    assert_eq!((count(")"), count("!"), count("~")), (count("("), 0, 0));
+    assert!(count("-") >= count("+") / 7, "{} refused", count("-"));
+    let error = load::run(with_ledger).await.expect_err("a ledger has one run").to_string();
+    assert!(error.contains("exists"), "{error}");
 }
