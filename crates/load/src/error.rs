@@ -116,6 +116,15 @@ pub enum LoadError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A node cannot be asked what it holds.
+    #[error(
+        "The node at {address} cannot be searched: {reason}. Give the addresses for REST of nodes that run and have a read model."
+    )]
+    Search {
+        address: String,
+        /// What the node or the network said.
+        reason: String,
+    },
     /// The system refused a thread.
     #[error("The system refused to start a thread: {0}.")]
     Thread(std::io::Error),

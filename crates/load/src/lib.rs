@@ -15,6 +15,7 @@
 //! costs less processor time than several, which matters because the generator usually shares the machine with the
 //! server.
 
+mod audit;
 mod availability;
 mod beforehand;
 mod connection;
@@ -51,6 +52,7 @@ mod worker;
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use audit::{AuditOptions, AuditReport, Finding, FindingKind, NodeReport, audit};
 pub use availability::{AvailabilityReport, FoundByProcess, FoundReport};
 pub use connection::Server;
 pub use drain::{DrainBesideReport, DrainReport};

@@ -136,6 +136,12 @@ impl Tag {
         format!("{TAG}:{self}")
     }
 
+    /// Finds it among the tags of a process instance.
+    pub fn among<'a>(tags: impl IntoIterator<Item = &'a str>) -> Option<Tag> {
+        let own = |tag: &'a str| tag.strip_prefix(TAG)?.strip_prefix(':').and_then(Tag::parse);
+        tags.into_iter().find_map(own)
+    }
+
     /// Finds the tag in the variables of a job, however the server arranged them.
     pub fn find(variables: &str) -> Option<Tag> {
         let after_name = &variables[variables.find(TAG_NAME)? + TAG_NAME.len()..];

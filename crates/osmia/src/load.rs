@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use load::{
-    AvailabilityOptions, Database, Delivery, DrainBeside, DrainOptions, History, IdleOptions, MaximumOptions,
-    MisbehavingOptions, Misbehaviour, Mode, Options, Profile, RateOptions, RestOptions, SurgeOptions, TimersOptions,
-    WaitingOptions, Work, WorkerOptions,
+    AuditOptions, AvailabilityOptions, Database, Delivery, DrainBeside, DrainOptions, History, IdleOptions,
+    MaximumOptions, MisbehavingOptions, Misbehaviour, Mode, Options, Profile, RateOptions, RestOptions, SurgeOptions,
+    TimersOptions, WaitingOptions, Work, WorkerOptions,
 };
 
 use crate::client::address;
@@ -42,6 +42,10 @@ pub(crate) enum Load {
     Misbehave(Misbehave),
     /// Let many timers be due at the same moment, and meanwhile run one-task at a rate.
     Timers(Timers),
+    /// Compare the ledger of a run with what every node finds: what is lost, doubled, stuck, or not the same everywhere.
+    ///
+    /// Completes the jobs that the run left, and waits for what is still on its way. Ends with 0 only when all is right.
+    Audit(Audit),
 }
 
 const PROFILES: &str = "\
@@ -109,7 +113,7 @@ struct Commands {
     /// How many instances are searched for in a second.
     #[arg(long, value_name = "N", default_value_t = 10.0)]
     availability_samples: f64,
-    /// Write what is intended and what is acknowledged into this new file. An intent is synced
+    /// Write what is intended and what is acknowledged into this new file, for `osmia load audit`. An intent is synced
     /// before its request is sent.
     #[arg(long, value_name = "FILE")]
     ledger: Option<PathBuf>,
@@ -421,6 +425,41 @@ pub(crate) struct Timers {
     target: Target,
 }
 
+/// Arguments of `osmia load audit`.
+#[derive(Debug, Args)]
+pub(crate) struct Audit {
+    /// The file that a run wrote.
+    #[arg(long, value_name = "FILE")]
+    ledger: PathBuf,
+    /// Addresses for REST of all nodes, with commas or given again [default: OSMIA_REST_ADDRESS, ZEEBE_REST_ADDRESS,
+    /// CAMUNDA_REST_ADDRESS or 127.0.0.1:8080]
+    #[arg(long, value_delimiter = ',')]
+    address: Vec<String>,
+    /// How long something may be wrong without a change before it counts.
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    settle: Duration,
+    /// Print the report as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+impl Audit {
+    fn run(self, runtime: &tokio::runtime::Runtime, environment: &Environment) -> Outcome {
+        let addresses = match &self.address[..] {
+            [] => vec![crate::ask::configured_address(environment)],
+            given => given.to_vec(),
+        };
+        let options = AuditOptions { ledger: self.ledger, addresses, settle: self.settle, progress: true };
+        let report = runtime.block_on(load::audit(&options))?;
+        if self.json {
+            print_line(serde_json::to_string_pretty(&report)?)?;
+        } else {
+            print_line(&report)?;
+        }
+        Ok(report.verdict()?)
+    }
+}
+
 /// How many jobs one poll asks for.
 const POLLED_JOBS_MAX: u16 = 32;
 
@@ -546,8 +585,9 @@ impl Load {
         }
     }
 
-    fn parts(self) -> (Mode, usize, Target) {
-        match self {
+    /// What a run needs; an audit is none.
+    fn parts(self) -> Result<(Mode, usize, Target), Audit> {
+        Ok(match self {
             Load::Rate(run) => (run.mode(), run.connections.connections, run.target),
             Load::Max(run) => (run.mode(), run.connections.connections, run.target),
             Load::Surge(run) => (run.mode(), run.connections, run.target),
@@ -557,7 +597,8 @@ impl Load {
             Load::Idle(run) => (run.mode(), run.connections.connections, run.target),
             Load::Misbehave(run) => (run.mode(), run.connections.connections, run.target),
             Load::Timers(run) => (run.mode(), run.connections.connections, run.target),
-        }
+            Load::Audit(audit) => return Err(audit),
+        })
     }
 }
 
@@ -575,7 +616,10 @@ pub(crate) fn run(runtime: &tokio::runtime::Runtime, load: Load) -> Outcome {
     let rest = load.commands().and_then(|commands| commands.rest(&environment));
     let availability = load.commands().and_then(|commands| commands.availability(&environment));
     let (ledger, gaps) = load.commands().map_or((None, false), |commands| (commands.ledger.clone(), commands.gaps));
-    let (mode, connections, target) = load.parts();
+    let (mode, connections, target) = match load.parts() {
+        Ok(parts) => parts,
+        Err(audit) => return audit.run(runtime, &environment),
+    };
     let addresses = match &target.address[..] {
         [] => vec![address(None, &environment)],
         given => given.iter().map(|given| address(Some(given), &environment)).collect(),
