@@ -23,6 +23,8 @@ enum Action {
     Activate(u8),
     Stream(u8),
     Grant(u8),
+    EndStream(u8),
+    EndPoll(u8),
     Complete(u8, u8),
     Fail(u8, i32, i64),
     ThrowError(u8),
@@ -41,6 +43,8 @@ fn action() -> impl Strategy<Value = Action> {
         3 => any::<u8>().prop_map(Action::Activate),
         1 => any::<u8>().prop_map(Action::Stream),
         1 => any::<u8>().prop_map(Action::Grant),
+        1 => any::<u8>().prop_map(Action::EndStream),
+        1 => any::<u8>().prop_map(Action::EndPoll),
         8 => (any::<u8>(), 0..4_u8).prop_map(|(job, choice)| Action::Complete(job, choice)),
         2 => (any::<u8>(), 0..3, prop_oneof![Just(0_i64), Just(500)]).prop_map(|(job, retries, backoff)| Action::Fail(job, retries, backoff)),
         1 => any::<u8>().prop_map(Action::ThrowError),
@@ -102,6 +106,30 @@ fn act(partition: &mut Partition, action: &Action) {
         Action::Grant(number) => {
             let granted = JobAmount { jobs: u64::from(number / 3), bytes: u64::from(*number) * 64 };
             partition.stream_of(u64::from(number % 3), "work", granted, JobStreamIntent::Grant);
+        }
+        Action::EndStream(number) => {
+            let stream = StreamId { node: 0, number: u64::from(number % 3) };
+            let Some(totals) = partition.engine.job_stream(stream) else { return };
+            let jobs = totals.used.jobs.saturating_sub(u64::from(number / 3 % 4));
+            // Some pushes of a stream that goes on, or what it says of the last ones when it ends.
+            let (intent, value) = match number % 2 {
+                0 => (
+                    JobStreamIntent::Yield,
+                    JobStreamValue { stream, used: totals.used, delivered: jobs, ..JobStreamValue::default() },
+                ),
+                _ => (JobStreamIntent::Remove, JobStreamValue { stream, delivered: jobs, ..JobStreamValue::default() }),
+            };
+            partition.submit(Key::NONE, Payload::JobStream(intent, Box::new(value)));
+        }
+        Action::EndPoll(number) => {
+            let polls: Vec<Request> = partition.engine.lost_polls(|_| None).collect();
+            let Some(poll) = polls.get(usize::from(*number) % polls.len().max(1)) else { return };
+            let intents =
+                [JobPollIntent::Yield, JobPollIntent::Yield, JobPollIntent::Yield, JobPollIntent::Acknowledge];
+            let job_keys = if number % 5 == 0 { vec![pick(&seen.jobs, *number)] } else { Vec::new() };
+            let value = JobPollValue { node: poll.node, number: poll.number, job_keys };
+            let payload = Payload::JobPoll(intents[usize::from(*number / 5) % 4], Box::new(value));
+            partition.submit(Key::NONE, payload);
         }
         Action::Complete(job, choice) => {
             let variables = format!("{{\"choice\":{choice},\"job\":{job}}}").as_str().into();

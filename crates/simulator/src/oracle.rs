@@ -20,6 +20,7 @@ mod leaders;
 mod listeners;
 mod lives;
 mod once;
+mod owners;
 mod reached;
 mod repeated;
 mod replicas;
@@ -72,6 +73,7 @@ pub struct Oracles {
     searched: searched::Searched,
     signals: signals::Signals,
     streams: streams::Streams,
+    owners: owners::Owners,
     user_tasks: user_tasks::UserTasks,
     variables: variables::Variables,
     once: once::Once,
@@ -105,6 +107,7 @@ impl Oracles {
             searched: searched::Searched::default(),
             signals: signals::Signals::default(),
             streams: streams::Streams::default(),
+            owners: owners::Owners::default(),
             user_tasks: user_tasks::UserTasks::default(),
             variables: variables::Variables::default(),
             once: once::Once::default(),
@@ -133,6 +136,7 @@ impl Oracles {
             self.exported.record(applied.partition, record);
             self.jobs.record(applied.partition, applied.index, record);
             self.streams.record(applied.partition, record);
+            self.owners.record(applied.partition, record);
             self.lives.record(record);
             self.variables.record(record);
             self.conditions.record(applied.partition, record, &self.variables);
