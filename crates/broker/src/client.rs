@@ -139,6 +139,12 @@ impl Client {
         }
     }
 
+    /// Whether the replica of a partition at this node votes in its group.
+    pub fn is_voter(&self, partition: u16) -> bool {
+        let group = self.shared.entrance(PartitionId(partition)).ok().and_then(|entrance| entrance.group());
+        group.is_some_and(|group| group.membership.voters.contains(&self.shared.member))
+    }
+
     /// What an operator has to know about a partition of this node, in a sentence: why it stopped, for example.
     pub fn remark(&self, partition: u16) -> Option<String> {
         self.shared.entrance(PartitionId(partition)).ok()?.remark()

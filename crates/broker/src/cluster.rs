@@ -5,6 +5,7 @@ mod founding;
 mod joining;
 mod messages;
 mod port;
+mod replacement;
 mod thread;
 
 pub(crate) use configuration::{ClusterConfiguration, life};
@@ -12,4 +13,5 @@ pub(crate) use joining::ClosePort;
 pub use joining::{JoinError, Joining};
 pub(crate) use messages::{ForwardedCommand, RefusedCommand, ReplicaStatus};
 pub(crate) use port::ClusterPort;
+pub use replacement::ReplaceError;
 pub(crate) use thread::ClusterThread;

@@ -23,6 +23,20 @@ pub(crate) enum Inbound {
     },
     /// Messages to this member get lost.
     Unreachable(NodeId),
+    /// On a leader's word, all members have the log of a partition up to this index.
+    EverybodyHas {
+        /// The partition.
+        partition: PartitionId,
+        /// The index.
+        index: u64,
+    },
+    /// Another node is to lead the partition: this member, or whichever has the most entries.
+    HandOver {
+        /// The partition.
+        partition: PartitionId,
+        /// The member.
+        to: Option<NodeId>,
+    },
     /// The process of this member is gone.
     Gone(NodeId),
     /// Take part in the group of one more partition.

@@ -46,6 +46,8 @@ use threads::{Stage, Threads};
 
 /// A stopping node waits no longer for a command.
 const STOP_COMMAND_MAX: Duration = Duration::from_secs(5);
+/// A stopping node waits no longer until others lead.
+const HANDOVER_MAX: Duration = Duration::from_secs(2);
 /// How often it looks meanwhile what it waits for.
 const STOP_LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// The largest number of partitions.
@@ -382,7 +384,19 @@ impl Node {
 
     /// Gives the partitions that this node leads to other nodes, so that they are led while this one stops. May take a
     /// moment. The partitions of a node alone have no other replicas and stay here.
-    pub fn hand_over_leaders(&self) {}
+    pub fn hand_over_leaders(&self) {
+        if self.shared.port.is_none() {
+            return;
+        }
+        for entrance in self.shared.entrances.all().values().filter(|entrance| entrance.is_open()) {
+            drop(self.shared.inbox.send(Inbound::HandOver { partition: entrance.id, to: None }));
+        }
+        let until = Instant::now() + HANDOVER_MAX;
+        let leads = |entrance: &Arc<Entrance>| entrance.lead().leader == Some(self.shared.node);
+        while Instant::now() < until && self.shared.entrances.all().values().any(leads) {
+            std::thread::sleep(STOP_LOOK_INTERVAL);
+        }
+    }
 
     /// Stops cleanly: what was taken is finished, the last checkpoints are written, the exporters get the last records.
     ///
@@ -503,6 +517,7 @@ fn share(
     let life = directory.life();
     Shared {
         node: options.node_id,
+        member: directory.member,
         life,
         port,
         cluster_id: Mutex::new(directory.cluster_id.clone()),

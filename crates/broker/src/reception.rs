@@ -9,6 +9,7 @@ use crossbeam_channel::Receiver;
 use engine::{Engine, FeatureLevel, Push, Reply};
 use parking_lot::{Mutex, RwLock};
 use protocol::{PartitionId, Request};
+use replication::NodeId;
 
 use crate::applying::Notes;
 use crate::client::Client;
@@ -76,6 +77,7 @@ impl Reception {
         let partitions = || (1..=options.partition_count).map(PartitionId);
         let shared = Shared {
             node: options.node,
+            member: NodeId(u64::from(options.node)),
             life: options.life,
             port: None,
             cluster_id: Mutex::default(),

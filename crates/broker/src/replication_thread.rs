@@ -14,7 +14,9 @@ use protocol::PartitionId;
 use replication::{GroupId, LogError, Message, NodeId, RaftEngineLog, Replicas, ReplicationError, StepError};
 
 use crate::flow_control::Permit;
+use crate::handover::{Handovers, Step};
 use crate::inbox::{Addition, Inbound, Work};
+use crate::members::next_changes;
 use crate::metrics::ReplicationMetrics;
 use crate::partition_time::Moment;
 use crate::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
@@ -28,6 +30,8 @@ const TICK_ALONE: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_millis(20);
 /// Time between two looks at the groups for the metrics.
 const PUBLICATION_INTERVAL: Duration = Duration::from_secs(1);
+/// The same of a member, whose groups depend on others.
+const PUBLICATION_INTERVAL_OF_MEMBER: Duration = Duration::from_millis(250);
 /// Pause before a failed write is tried again.
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
 /// Commands that one round takes at most, so that a flood does not delay the round without end.
@@ -39,6 +43,7 @@ pub(crate) struct ReplicationThread {
     inbox: Receiver<Inbound>,
     replication: ReplicationLoop<RaftEngineLog, Permit>,
     shell: ReplicationShell,
+    handovers: Handovers,
     tick: Duration,
     next_tick: Instant,
     next_publication: Instant,
@@ -69,6 +74,7 @@ impl ReplicationThread {
         let (processing, metrics) = (BTreeMap::new(), ReplicationMetrics::new());
         let tick = if shared.port.is_some() { TICK } else { TICK_ALONE };
         ReplicationThread {
+            handovers: Handovers::default(),
             tick,
             inbox,
             replication: ReplicationLoop::new(replicas, &BTreeMap::new(), batch_limit_bytes).with_retention(retention),
@@ -104,7 +110,8 @@ impl ReplicationThread {
         if self.stopping {
             return false;
         }
-        let deadline = self.retry_at.map_or(self.next_tick, |retry| retry.min(self.next_tick));
+        let deadlines = [self.retry_at, self.handovers.deadline()].into_iter().flatten();
+        let deadline = deadlines.fold(self.next_tick, Instant::min);
         match self.inbox.recv_deadline(deadline) {
             Ok(message) => self.take(message),
             Err(RecvTimeoutError::Timeout) => {}
@@ -117,6 +124,7 @@ impl ReplicationThread {
             }
         }
         let now = Instant::now();
+        self.hand_over(now);
         if now >= self.next_tick {
             self.replication.replicas_mut().tick();
             self.next_tick = now + self.tick;
@@ -130,7 +138,11 @@ impl ReplicationThread {
         if now < self.next_publication {
             return;
         }
-        self.next_publication = now + PUBLICATION_INTERVAL;
+        let is_member = self.shell.shared.port.is_some();
+        self.next_publication = now + if is_member { PUBLICATION_INTERVAL_OF_MEMBER } else { PUBLICATION_INTERVAL };
+        if is_member {
+            self.change_members();
+        }
         if let Err(error) = self.replication.forget_all() {
             tracing::error!(%error, "the log could not be compacted");
         }
@@ -140,6 +152,51 @@ impl ReplicationThread {
                 if let Some(entrance) = self.shell.shared.entrances.get(partition) {
                     entrance.set_group(status);
                 }
+            }
+        }
+    }
+
+    /// Brings the members of the groups that are led here closer to the configuration of the cluster.
+    fn change_members(&mut self) {
+        let Some(configuration) = self.shell.shared.port.as_ref().and_then(|port| port.configuration()) else { return };
+        let (me, wished) = (self.replication.replicas().node(), configuration.directories());
+        for &partition in self.shell.processing.keys() {
+            let Some(status) = self.replication.replicas().status(group_of(partition)) else { continue };
+            let changes = next_changes(&status, me, &wished);
+            if changes.is_empty() {
+                continue;
+            }
+            match self.replication.replicas_mut().change_membership(group_of(partition), &changes) {
+                Ok(()) => tracing::info!(%partition, ?changes, "the members of the partition change"),
+                Err(error) => tracing::debug!(%partition, %error, "a change of members was not proposed"),
+            }
+        }
+    }
+
+    fn begin_handover(&mut self, partition: PartitionId, to: Option<NodeId>) {
+        let Some(entrance) = self.shell.shared.entrances.get(partition) else { return };
+        if entrance.is_open() && !self.handovers.contains(partition) {
+            entrance.close();
+            entrance.pass_on_held();
+            self.handovers.begin(partition, to, Instant::now());
+        }
+    }
+
+    fn hand_over(&mut self, now: Instant) {
+        let (replicas, me) = (self.replication.replicas(), self.replication.replicas().node());
+        for (partition, step) in self.handovers.due(now, me, |partition| replicas.status(group_of(partition))) {
+            let to = match step {
+                Step::Move(to) => to,
+                Step::Stay => {
+                    let term = self.replication.replicas().status(group_of(partition)).map(|status| status.term);
+                    term.into_iter().for_each(|term| self.shell.lead(partition, term));
+                    continue;
+                }
+            };
+            self.replication.propose(&mut self.shell);
+            match self.replication.replicas_mut().transfer_leadership(group_of(partition), to) {
+                Ok(()) => tracing::info!(%partition, "the leadership of the partition is handed over"),
+                Err(error) => tracing::debug!(%partition, %error, "the leadership was not handed over"),
             }
         }
     }
@@ -181,6 +238,12 @@ impl ReplicationThread {
                 }
                 self.step(message);
             }
+            Inbound::EverybodyHas { partition, index } => {
+                if let Err(error) = self.replication.everybody_has(partition, index) {
+                    tracing::debug!(%partition, %error, "the log was not compacted to what all members have");
+                }
+            }
+            Inbound::HandOver { partition, to } => self.begin_handover(partition, to),
             Inbound::Gone(member) => self.replication.replicas_mut().gone(member),
             Inbound::Unreachable(member) => self.replication.replicas_mut().unreachable(member),
             Inbound::Add(addition) => self.add(addition),

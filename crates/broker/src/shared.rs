@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
 use protocol::{GlobalListenerValue, PartitionId};
+use replication::NodeId;
 
 use crate::applying::Notes;
 use crate::clock::Clock;
@@ -25,6 +26,8 @@ pub type JobsAvailableListener = Arc<dyn Fn(PartitionId, &JobsAvailable) + Send 
 
 pub(crate) struct Shared {
     pub node: u32,
+    /// The number of this node's replicas in their groups.
+    pub member: NodeId,
     /// The number of this life of the node, above the numbers of its requests and streams.
     pub life: u64,
     /// The way to the other nodes; none of a node alone.
@@ -138,6 +141,7 @@ impl Shared {
         };
         let shared = Shared {
             node: 7,
+            member: NodeId(7),
             life: 0,
             port: None,
             cluster_id: Mutex::new("test".to_owned()),

@@ -228,6 +228,87 @@ fn an_emptied_directory_does_not_vote_for_what_it_has_forgotten() {
 }
 
 #[test]
+fn a_lost_directory_is_replaced_and_votes_when_it_has_everything() {
+    let mut cluster = Cluster::of(3, 1);
+    deploy(&cluster.client(0), &one_task());
+    let lost = cluster.follower(1);
+    let created: BTreeSet<Key> = (0..10).map(|_| create_at(&cluster.client(lost), 1)).collect();
+    cluster.nodes.remove(&lost).expect("it runs").crash();
+    std::fs::remove_dir_all(cluster.path(lost)).expect("it is ours");
+    let other = *cluster.nodes.keys().next().expect("two are left");
+    eventually("the loss is noticed", || {
+        let error = cluster.client(other).replace_member(lost).expect_err("nobody has asked for the place").to_string();
+        error.contains("with an empty data directory has asked to join")
+    });
+    let mut joining = Node::join(&cluster.options(lost)).expect("a free port");
+    eventually("the replacement", || {
+        assert!(!joining.is_founded().expect("the disk works") || cluster.client(other).replace_member(lost).is_err());
+        cluster.client(other).replace_member(lost).is_ok()
+    });
+    eventually("the configuration", || joining.is_founded().expect("the disk works"));
+    let node = Node::start_member(cluster.options(lost), joining).expect("it starts");
+    assert!(node.wait_until_ready(LIMIT), "it hears from the leader");
+    cluster.nodes.insert(lost, node);
+    // It votes once it is a voter: with it, two of three are a majority again.
+    let leader = cluster.leader(1);
+    let keys: BTreeSet<Key> = (0..10).map(|_| create_at(&cluster.client(lost), 1)).collect();
+    eventually("the vote", || cluster.client(lost).is_voter(1));
+    let dead = if leader == lost { other } else { leader };
+    cluster.nodes.remove(&dead).expect("it runs").crash();
+    let last = create_at(&cluster.client(lost), 1);
+    let mut jobs = BTreeSet::new();
+    eventually("all jobs", || {
+        let (sender, answer) = mpsc::channel();
+        let client = cluster.client(lost);
+        client.submit(PartitionId(1), activation(100, 60_000), move |answer| drop(sender.send(answer)));
+        if let Ok(Ok(reply)) = answer.recv_timeout(LIMIT)
+            && let Payload::JobBatch(JobBatchIntent::Activated, value) = reply.payload
+        {
+            jobs.extend(value.jobs.iter().map(|job| job.process_instance_key));
+        }
+        jobs.len() == created.len() + keys.len() + 1
+    });
+    assert!(created.is_subset(&jobs) && keys.is_subset(&jobs) && jobs.contains(&last));
+}
+
+#[test]
+fn leaders_move_by_hand_and_no_request_fails() {
+    let mut cluster = Cluster::of(3, 1);
+    deploy(&cluster.client(0), &one_task());
+    let mut moves = 0;
+    for _ in 0..10 {
+        let leader = cluster.leader(1);
+        let (sender, answers) = mpsc::channel();
+        let clients: Vec<Client> = (0..3).map(|node| cluster.client(node)).collect();
+        let submitting = std::thread::spawn(move || {
+            for number in 0..300 {
+                let sender = sender.clone();
+                let command = creation(ProcessInstanceCreationIntent::Create, "{}");
+                clients[number % 3].submit(PartitionId(1), command, move |answer| drop(sender.send(answer)));
+                std::thread::sleep(Duration::from_micros(300));
+            }
+        });
+        std::thread::sleep(Duration::from_millis(30));
+        cluster.nodes[&leader].hand_over_leaders();
+        submitting.join().expect("no panic");
+        let answers: Vec<_> = answers.iter().collect();
+        assert_eq!(answers.len(), 300);
+        for answer in answers {
+            answer.expect("no request fails");
+        }
+        moves += u32::from(cluster.leader(1) != leader);
+    }
+    assert!(moves >= 5, "a slow machine may elect the same node again, but not always: {moves} of 10");
+    // A node that stops hands over first.
+    let leader = cluster.leader(1);
+    let node = cluster.nodes.remove(&leader).expect("it runs");
+    node.hand_over_leaders();
+    node.stop().expect("a clean stop");
+    let next = cluster.leader(1);
+    create_at(&cluster.client(next), 1);
+}
+
+#[test]
 fn a_directory_belongs_to_a_member_or_to_a_node_alone() {
     let cluster = Cluster::of(3, 1);
     let alone = |path: &Path| NodeOptions { partition_count: 1, ..options(path) };

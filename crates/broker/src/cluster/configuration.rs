@@ -55,6 +55,11 @@ impl ClusterConfiguration {
         self.members.get(&node).map(|membership| NodeId(membership.directory.0.get()))
     }
 
+    /// The member numbers of all directories.
+    pub fn directories(&self) -> BTreeSet<NodeId> {
+        self.members.values().map(|membership| NodeId(membership.directory.0.get())).collect()
+    }
+
     /// The node whose directory has this member number.
     pub fn node(&self, member: NodeId) -> Option<NodeNumber> {
         let is_member = |membership: &Membership| membership.directory.0.get() == member.0;

@@ -35,6 +35,8 @@ pub(crate) mod kind {
     pub const STATUS: u8 = KIND_MIN + 6;
     /// An encoded [`replication::Frame`] with a part of a snapshot.
     pub const SNAPSHOT: u8 = KIND_MIN + 7;
+    /// The number of a node whose directory is to be replaced, for the leader of the first partition.
+    pub const REPLACE: u8 = KIND_MIN + 8;
 }
 
 /// Bytes that are no message of their kind.

@@ -7,15 +7,17 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
-use peers::{Absence, Identity, Lane, Mesh, NodeNumber, Receiver, SendError};
+use peers::{Absence, DirectoryId, Identity, Lane, Mesh, NodeNumber, Receiver, SendError};
 use protocol::PartitionId;
 use replication::{Frame, Message, NodeId, Options as ReplicationOptions};
 
 use super::configuration::{ClusterConfiguration, life};
 use super::founding::{Addressed, Founding, FoundingMessage};
 use super::messages::{ForwardedCommand, NodeStatus, RefusedCommand, kind};
+use super::replacement;
 use crate::inbox::Inbound;
 use crate::shared::Shared;
+use crate::status::Role;
 use crate::submit_error::SubmitError;
 
 /// Bytes of Raft messages that came in and wait for the thread of the log. What comes above is dropped; Raft sends again.
@@ -249,6 +251,29 @@ impl ClusterPort {
         Some(contact.identity.map_or(0, |identity| life(replaced.unwrap_or_default(), identity.boot)))
     }
 
+    /// A node says how it is.
+    fn status(&self, from: NodeNumber, status: NodeStatus) {
+        if let Some(shared) = self.shared() {
+            for replica in status.replicas.iter().filter(|replica| replica.role() == Role::Leader) {
+                let (partition, index) = (PartitionId(replica.partition), replica.replicated_index);
+                if index > 0 && shared.entrances.get(partition).is_some_and(|known| known.term() == replica.term) {
+                    drop(shared.inbox.send(Inbound::EverybodyHas { partition, index }));
+                }
+            }
+        }
+        self.heard(from, |contact| contact.status = status);
+    }
+
+    /// A node with an empty directory that asked for the place of a member.
+    pub fn applicant(&self, node: NodeNumber) -> Option<DirectoryId> {
+        self.mesh.read().as_ref()?.registry(|registry| registry.applicant(node))
+    }
+
+    /// Asks the leader of the first partition to replace the directory of a node.
+    pub fn send_replacement(&self, leader: u32, node: NodeNumber) -> Result<(), SendError> {
+        self.send(NodeNumber(leader), Lane::Requests, kind::REPLACE, &[&node.0.to_le_bytes()])
+    }
+
     fn founding_message(&self, from: NodeNumber, message: FoundingMessage) {
         let answer = self.founding.lock().received(from, message);
         self.send_founding(answer.into_iter().collect());
@@ -310,8 +335,16 @@ impl Receiver for Received {
             },
             kind::REFUSAL => port.refusal(&payload),
             kind::STATUS => match protocol::decode(&payload) {
-                Ok(status) => port.heard(from, |contact| contact.status = status),
+                Ok(status) => port.status(from, status),
                 Err(error) => tracing::warn!(%from, %error, "the status of another node cannot be read"),
+            },
+            kind::REPLACE => match (payload.as_ref().try_into().map(u32::from_le_bytes), port.shared()) {
+                (Ok(node), Some(shared)) => {
+                    if let Err(error) = replacement::replace_here(&shared, port, NodeNumber(node)) {
+                        tracing::warn!(%error, node, "the directory of a node was not replaced");
+                    }
+                }
+                _ => tracing::warn!(%from, "a wish to replace a node cannot be read"),
             },
             kind::SNAPSHOT => {
                 if let Some(take) = port.snapshots.get() {

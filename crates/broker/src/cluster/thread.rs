@@ -13,6 +13,7 @@ use super::messages::{NodeStatus, ReplicaStatus};
 use super::port::ClusterPort;
 use crate::data_directory::store_cluster;
 use crate::inbox::Work;
+use crate::retention::everybody_has;
 use crate::shared::Shared;
 
 /// How often waiting commands are looked at.
@@ -95,7 +96,7 @@ impl ClusterThread {
         let replica = |entrance: &Arc<crate::entrance::Entrance>| {
             let mut status = ReplicaStatus::new(entrance.id, entrance.role(), entrance.health());
             let group = entrance.group();
-            let replicated = group.as_ref().and_then(|group| group.progress.iter().map(|member| member.matched).min());
+            let replicated = group.as_ref().and_then(|group| everybody_has(group));
             status.term = entrance.term();
             status.last_index = group.as_ref().map_or(0, |group| group.last_index);
             status.replicated_index = replicated.unwrap_or_default();

@@ -8,7 +8,7 @@ use crate::configuration::ClusterSettings;
 ///
 /// # Errors
 /// Sentences about what was not done, and why.
-pub(crate) fn replace(_client: &Client, cluster: Option<&ClusterSettings>, node: u32) -> Result<String, String> {
+pub(crate) fn replace(client: &Client, cluster: Option<&ClusterSettings>, node: u32) -> Result<String, String> {
     match cluster {
         Some(cluster) if !cluster.members.contains_key(&node) => {
             let last = cluster.members.len() - 1;
@@ -17,7 +17,11 @@ pub(crate) fn replace(_client: &Client, cluster: Option<&ClusterSettings>, node:
         Some(cluster) if cluster.node_id == node => Err(format!(
             "Node {node} is the one that was asked. Ask another node, which has the data that it is to get."
         )),
-        // The partitions of this node have no other replicas.
-        _ => Err(format!("Node {node} cannot be replaced, because this node is not part of a cluster.")),
+        _ => client.replace_member(node).map_err(|error| format!("{error}.")).map(|()| {
+            format!(
+                "Node {node} belongs to the cluster with its new data directory. It gets its replicas from the other nodes now; \
+                 'osmia cluster status' shows how far that is."
+            )
+        }),
     }
 }
