@@ -2,7 +2,7 @@
 
 use crossbeam_channel::Sender;
 use protocol::{Command, PartitionId, Timestamp};
-use replication::{Message, NodeId, ReplicationError};
+use replication::{GroupId, Message, NodeId, ReplicationError, SnapshotRequest};
 
 use crate::flow_control::Permit;
 use crate::partition_loop::PartitionLoop;
@@ -47,6 +47,31 @@ pub(crate) enum Inbound {
         partition: PartitionId,
         /// The last log index that is part of the state.
         applied: u64,
+    },
+    /// Which message goes with the state of exactly this index?
+    SnapshotMessage {
+        /// Who needs a state.
+        request: Box<SnapshotRequest>,
+        /// The last log index that is part of the state.
+        at: u64,
+        /// Told the message, or none when that state does not help.
+        reply: Sender<Option<Message>>,
+    },
+    /// A state reached a node, or did not.
+    SnapshotSent {
+        /// Whose state it is.
+        group: GroupId,
+        /// Who should have it.
+        to: NodeId,
+        /// Whether it has.
+        delivered: bool,
+    },
+    /// A state of another node is complete and durable here.
+    SnapshotReceived {
+        /// The message that goes with it.
+        message: Box<Message>,
+        /// Told whether the log takes it; none if it is to be asked again.
+        reply: Sender<Option<bool>>,
     },
     /// A received state took the place of that of a partition.
     StateInstalled {
@@ -140,6 +165,8 @@ pub(crate) enum Work {
         /// Why.
         reason: String,
     },
+    /// Make a checkpoint, for a node that needs a newer one.
+    Checkpoint(PartitionId),
     /// A checkpoint was written.
     CheckpointWritten {
         /// The partition.
@@ -162,6 +189,7 @@ impl Work {
             Work::Committed { partition, .. }
             | Work::Lead { partition, .. }
             | Work::StepDown(partition)
+            | Work::Checkpoint(partition)
             | Work::Install { partition, .. }
             | Work::LogFailed { partition, .. }
             | Work::CheckpointWritten { partition, .. } => Some(*partition),

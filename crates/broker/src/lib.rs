@@ -49,6 +49,8 @@ mod requests;
 mod restored;
 pub mod retention;
 mod shared;
+mod snapshot_host;
+pub mod snapshot_transfer;
 pub mod snapshots;
 pub mod state_handle;
 mod state_opener;

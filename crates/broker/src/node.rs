@@ -32,10 +32,13 @@ use crate::member::Member;
 use crate::options::NodeOptions;
 use crate::processing_thread::ProcessingThread;
 use crate::record_log::{RecordLogs, WriteBackThread};
-use crate::replacement_thread::{ReplacementThread, StateHandles};
+use crate::replacement_thread::ReplacementThread;
 use crate::replication_thread::ReplicationThread;
 use crate::shared::Shared;
+use crate::snapshot_host::NodeHost;
+use crate::snapshot_transfer::{SnapshotExchange, SnapshotHost, SnapshotReceiver, SnapshotSender, SnapshotTransport};
 use crate::snapshots::ReceivedStates;
+use crate::state_handle::StateHandles;
 use crate::status::Health;
 use crate::streams::Streams;
 
@@ -68,6 +71,8 @@ pub struct Node {
     /// Dropped to stop the thread that speaks with the other nodes.
     stop_cluster: Option<Sender<()>>,
     threads: Threads,
+    /// Where other nodes' states come in, and what stops its threads when it is dropped; none in a node alone.
+    exchange: Option<(SnapshotExchange, Sender<()>)>,
     /// Given back last of all.
     directory: DataDirectory,
 }
@@ -184,6 +189,7 @@ impl Node {
         let open = |engine| host.open(&directory, engine);
         let opened = engines.into_iter().map(open).collect::<Result<Vec<_>, _>>()?;
         directory.confirm()?;
+        let transport = shared.port.clone().map(|port| -> Arc<dyn SnapshotTransport> { port });
         let mut node = Node {
             shared,
             host,
@@ -193,9 +199,10 @@ impl Node {
             port,
             stop_cluster: None,
             threads: Threads::default(),
+            exchange: None,
             directory,
         };
-        node.run(Inboxes { inbox, work, maintenance, record_pieces }, replicas, opened)?;
+        node.run(Inboxes { inbox, work, maintenance, record_pieces }, replicas, opened, transport)?;
         Ok(node)
     }
 
@@ -205,8 +212,10 @@ impl Node {
         inboxes: Inboxes,
         replicas: Replicas<RaftEngineLog>,
         opened: Vec<Opened>,
+        transport: Option<Arc<dyn SnapshotTransport>>,
     ) -> Result<(), StartError> {
         self.start_disk(inboxes.record_pieces)?;
+        transport.map_or(Ok(()), |transport| self.start_exchange(&transport))?;
         let maintenance = MaintenanceThread {
             shared: self.shared.clone(),
             messages: inboxes.maintenance,
@@ -229,6 +238,8 @@ impl Node {
         let retention = opening::retention_limits(&self.host.options, &self.shared.disk.view());
         let replication =
             ReplicationThread::new(self.shared.clone(), inboxes.inbox, replicas, batch_limit_bytes, retention);
+        let snapshots = self.exchange.as_ref().map(|(exchange, _)| exchange.requests());
+        let replication = replication.with_snapshots(snapshots);
         self.threads.start(&self.shared, Stage::Replication, "replication".to_owned(), move || replication.run())?;
         wait_for(parts)?;
         self.start_cluster()
@@ -290,6 +301,23 @@ impl Node {
         };
         self.threads.start(&self.shared, Stage::Disk, "received states".to_owned(), move || thread.run())?;
         Ok(sender)
+    }
+
+    /// Starts the threads that exchange states with other nodes.
+    fn start_exchange(&mut self, transport: &Arc<dyn SnapshotTransport>) -> Result<(), StartError> {
+        let (exchange, ends) = SnapshotExchange::new();
+        let (stop_sender, stop) = crossbeam_channel::bounded(0);
+        let host: Arc<dyn SnapshotHost> = Arc::new(NodeHost(self.shared.clone()));
+        let (states, directory) = (self.host.states.clone(), self.directory.paths.partitions());
+        let received = ReceivedStates::new(directory.clone());
+        let sender = SnapshotSender::new(host.clone(), transport.clone(), ends.sender, stop.clone(), states, directory);
+        let receiver = SnapshotReceiver::new(host, transport.clone(), ends.receiver, stop, received);
+        if let Some(port) = &self.shared.port {
+            port.exchange(exchange.clone());
+        }
+        self.exchange = Some((exchange, stop_sender));
+        self.threads.start(&self.shared, Stage::Disk, "states out".to_owned(), move || sender.run())?;
+        self.threads.start(&self.shared, Stage::Disk, "states in".to_owned(), move || receiver.run())
     }
 
     fn start_disk(&mut self, pieces: Receiver<()>) -> Result<(), StartError> {
@@ -431,7 +459,7 @@ impl Node {
         result = result.and(self.join_exporters());
         drop(self.host.maintenance.send(Maintenance::Stop));
         result = result.and(self.threads.join(Stage::Maintenance));
-        self.stop_disk = None;
+        (self.stop_disk, self.exchange) = (None, None);
         result.and(self.threads.join(Stage::Disk))
     }
 }

@@ -104,6 +104,7 @@ impl ProcessingThread {
                 self.with_slot(partition, |slot| slot.lead(leadership));
             }
             Work::StepDown(partition) => self.with_slot(partition, Slot::step_down),
+            Work::Checkpoint(partition) => self.with_slot(partition, Slot::begin_checkpoint_now),
             Work::LogFailed { partition, reason } => self.with_slot(partition, |slot| slot.log_failed(&reason)),
             Work::CheckpointWritten { partition, written } => {
                 self.with_slot(partition, |slot| slot.checkpoint_written(written));
@@ -164,7 +165,7 @@ impl ProcessingThread {
         for slot in &mut self.slots {
             slot.run(now);
             slot.step_down();
-            slot.begin_last_checkpoint();
+            slot.begin_checkpoint_now();
             slot.forget_ends();
         }
         let (mut until, begun, mut is_said) = (Instant::now() + LAST_CHECKPOINT_LIMIT, Instant::now(), false);
@@ -174,7 +175,7 @@ impl ProcessingThread {
                     until = Instant::now() + LAST_CHECKPOINT_LIMIT;
                     self.with_slot(partition, |slot| {
                         slot.checkpoint_written(written);
-                        slot.begin_last_checkpoint();
+                        slot.begin_checkpoint_now();
                     });
                 }
                 Ok(_) => {}

@@ -3,14 +3,11 @@
 //! Moving and opening a state takes time, and others may still hold the old one: exporters that are told what lives, a copy that
 //! is being made for another node. The threads that work for all partitions do not wait for that.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use parking_lot::RwLock;
-use protocol::PartitionId;
 use state::Store;
 
 use crate::flow_control::Permit;
@@ -20,7 +17,7 @@ use crate::partition_loop::PartitionLoop;
 use crate::replaced_state::{Places, ReplaceError};
 use crate::shared::Shared;
 use crate::snapshots::ReceivedStates;
-use crate::state_handle::StateHandle;
+use crate::state_handle::StateHandles;
 use crate::state_opener::StateOpener;
 use crate::upkeep::Upkeep;
 
@@ -28,9 +25,6 @@ use crate::upkeep::Upkeep;
 const CLOSING_TIME_MAX: Duration = Duration::from_secs(60);
 /// How often those who hold it are called to let go.
 const CALL_INTERVAL: Duration = Duration::from_millis(50);
-
-/// The states of all partitions of a node, for those who read their checkpoints.
-pub(crate) type StateHandles = Arc<RwLock<BTreeMap<PartitionId, StateHandle>>>;
 
 pub(crate) struct ReplacementThread {
     pub shared: Arc<Shared>,
@@ -70,7 +64,7 @@ impl ReplacementThread {
         let records = upkeep.records().clone();
         // It may hold a checkpoint that was to be written.
         drop(upkeep);
-        let handle = self.states.read().get(&partition).cloned().ok_or("the node does not hold it")?;
+        let handle = self.states.of(partition).ok_or("the node does not hold it")?;
         handle.take_away();
         let directory = self.opener.directory(partition);
         let until = Instant::now() + CLOSING_TIME_MAX;

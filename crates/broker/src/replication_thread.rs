@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use protocol::PartitionId;
-use replication::{GroupId, LogError, Message, NodeId, RaftEngineLog, Replicas, ReplicationError, StepError};
+use replication::{LogError, Message, NodeId, RaftEngineLog, Replicas, ReplicationError, Round, StepError};
 
 use crate::flow_control::Permit;
 use crate::handover::{Handovers, Step};
@@ -22,6 +22,8 @@ use crate::partition_time::Moment;
 use crate::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use crate::retention::RetentionLimits;
 use crate::shared::Shared;
+use crate::snapshot_transfer::ToSender;
+use crate::snapshots::partition_of;
 use crate::status::{Health, Role, Trouble};
 
 /// Time between two ticks of Raft's clock at a node alone, which has nobody to wait for.
@@ -47,6 +49,8 @@ pub(crate) struct ReplicationThread {
     tick: Duration,
     next_tick: Instant,
     next_publication: Instant,
+    /// To the thread that sends states to other nodes; none in a node alone.
+    snapshots: Option<Sender<ToSender>>,
     /// Set while the log cannot be written.
     retry_at: Option<Instant>,
     stopping: bool,
@@ -87,9 +91,16 @@ impl ReplicationThread {
             },
             next_tick: Instant::now() + tick,
             next_publication: Instant::now(),
+            snapshots: None,
             retry_at: None,
             stopping: false,
         }
+    }
+
+    /// States for other nodes are asked for there.
+    pub fn with_snapshots(mut self, snapshots: Option<Sender<ToSender>>) -> Self {
+        self.snapshots = snapshots;
+        self
     }
 
     /// Runs until the node stops, or until the log cannot be trusted any more.
@@ -202,7 +213,7 @@ impl ReplicationThread {
     }
 
     fn step(&mut self, message: Message) {
-        let partition = partition_of(message.group);
+        let partition = partition_of(message.group).ok();
         match self.replication.replicas_mut().step(message) {
             Ok(()) => {}
             // Its leader knows that this node has had entries which are not here any more: it must not go on by halves.
@@ -254,6 +265,27 @@ impl ReplicationThread {
                 }
                 self.shell.metrics.compacted(partition, started.elapsed());
             }
+            Inbound::SnapshotMessage { request, at, reply } => {
+                let message = self.replication.snapshot_message(&request, at).unwrap_or_else(|error| {
+                    tracing::warn!(group = %request.group, %error, "there is no message for a state");
+                    None
+                });
+                drop(reply.send(message));
+            }
+            Inbound::SnapshotSent { group, to, delivered } => self.replication.snapshot_sent(group, to, delivered),
+            Inbound::SnapshotReceived { message, reply } => {
+                let group = message.group;
+                let is_taken = match self.replication.replicas_mut().step(*message) {
+                    Ok(()) => Some(true),
+                    Err(StepError::LogUnavailable) => None,
+                    Err(error) => {
+                        tracing::warn!(%group, %error, "the log does not take a state that another node sent");
+                        Some(false)
+                    }
+                };
+                // Who asks may have ended.
+                let _ = reply.send(is_taken);
+            }
             Inbound::StateInstalled { partition, applied, last_timestamp } => {
                 self.replication.state_installed(partition, last_timestamp);
                 self.take(Inbound::Checkpointed { partition, applied });
@@ -296,6 +328,7 @@ impl ReplicationThread {
                     if round.syncs > 0 {
                         self.shell.metrics.write(round.write);
                     }
+                    self.states_wanted(&round);
                     if !self.shell.wait_for_application() || !round.more {
                         return Ok(());
                     }
@@ -305,6 +338,23 @@ impl ReplicationThread {
                     return Ok(());
                 }
                 Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Followers that entries cannot help any more get states.
+    fn states_wanted(&mut self, round: &Round) {
+        for request in &round.snapshots_to_send {
+            let request = Box::new(request.clone());
+            let (group, to) = (request.group, request.to);
+            let is_sent = |snapshots: &Sender<ToSender>| snapshots.send(ToSender::Request(request)).is_ok();
+            if !self.snapshots.as_ref().is_some_and(is_sent) {
+                self.replication.snapshot_sent(group, to, false);
+            }
+        }
+        for group in &round.checkpoints_wanted {
+            if let Ok(partition) = partition_of(*group) {
+                self.shell.tell(partition, Work::Checkpoint(partition));
             }
         }
     }
@@ -424,10 +474,6 @@ impl Shell for ReplicationShell {
     fn log_failed(&mut self, partition: PartitionId, error: &LogError) {
         self.tell(partition, Work::LogFailed { partition, reason: error.to_string() });
     }
-}
-
-fn partition_of(group: GroupId) -> Option<PartitionId> {
-    u16::try_from(group.0).ok().map(PartitionId)
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ use state::Store;
 
 /// The file of a state inside its directory.
 const STATE_FILE: &str = "data.mdb";
+/// Ends the name of the directory of a state that is not whole yet.
+const COMING: &str = "coming";
 /// The bytes of a state as they come in.
 const STREAM_FILE: &str = "stream";
 
@@ -58,9 +60,26 @@ impl ReceivedStates {
         sync_directory(state)?;
         fs::remove_dir_all(received)?;
         // Earlier ones are obsolete; the log may build on later ones next.
-        for entry in fs::read_dir(self.directory(partition))? {
+        self.remove(partition, |path| index_of(path).is_some_and(|older| older < index))
+    }
+
+    /// At a start whose log builds on none of them: nobody needs what was received of a partition.
+    ///
+    /// # Errors
+    /// When the file system refuses.
+    pub fn remove_all(&self, partition: PartitionId) -> io::Result<()> {
+        self.remove(partition, |_| true)
+    }
+
+    fn remove(&self, partition: PartitionId, is_meant: impl Fn(&Path) -> bool) -> io::Result<()> {
+        let entries = match fs::read_dir(self.directory(partition)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        for entry in entries {
             let path = entry?.path();
-            if index_of(&path).is_some_and(|older| older < index) {
+            if is_meant(&path) {
                 fs::remove_dir_all(path)?;
             }
         }
@@ -77,10 +96,9 @@ impl SnapshotSink for ReceivedStates {
     fn stage(&mut self, group: GroupId, position: Position) -> io::Result<Box<dyn StagedSnapshot>> {
         let partition = partition_of(group)?;
         let whole = self.directory(partition).join(position.index.to_string());
-        let coming = whole.with_extension("coming");
-        if coming.exists() {
-            fs::remove_dir_all(&coming)?;
-        }
+        let coming = whole.with_extension(COMING);
+        // What did not become whole never will.
+        self.remove(partition, |path| path.extension().is_some_and(|extension| extension == COMING))?;
         state::create_directory(&coming)?;
         let stream = OpenOptions::new().read(true).write(true).create_new(true).open(coming.join(STREAM_FILE))?;
         Ok(Box::new(Receiving { partition, coming, whole, stream }))
@@ -94,6 +112,13 @@ impl Write for Receiving {
 
     fn flush(&mut self) -> io::Result<()> {
         self.stream.flush()
+    }
+}
+
+impl Drop for Receiving {
+    fn drop(&mut self) {
+        // Gone if it became whole. What stays is removed before the next state comes.
+        let _ = fs::remove_dir_all(&self.coming);
     }
 }
 
@@ -123,17 +148,23 @@ pub struct CheckpointSource<'a> {
 impl SnapshotSource for CheckpointSource<'_> {
     fn open(&self, _group: GroupId) -> io::Result<(u64, Box<dyn Read + Send>)> {
         let snapshot = self.store.snapshot().map_err(io::Error::other)?;
-        let path = self.directory.join("sending");
-        let mut copy = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
-        // Without a name it vanishes by itself, also when the process ends.
-        fs::remove_file(&path)?;
-        snapshot.write_to(io::BufWriter::new(&copy)).map_err(io::Error::other)?;
-        copy.seek(SeekFrom::Start(0))?;
-        Ok((snapshot.applied(), Box::new(BufReader::new(copy))))
+        Ok((snapshot.applied(), copy(&snapshot, &self.directory)?.0))
     }
 }
 
-fn partition_of(group: GroupId) -> io::Result<PartitionId> {
+/// Copies a checkpoint to a file in a directory, which vanishes once it was read or dropped. Returns it with its length in bytes.
+pub(crate) fn copy(snapshot: &state::Snapshot, directory: &Path) -> io::Result<(Box<dyn Read + Send>, u64)> {
+    let path = directory.join("sending");
+    let mut copy = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+    // Without a name it vanishes by itself, also when the process ends.
+    fs::remove_file(&path)?;
+    let summary = snapshot.write_to(io::BufWriter::new(&copy)).map_err(io::Error::other)?;
+    copy.seek(SeekFrom::Start(0))?;
+    Ok((Box::new(BufReader::new(copy)), summary.bytes))
+}
+
+/// The partition whose group it is.
+pub(crate) fn partition_of(group: GroupId) -> io::Result<PartitionId> {
     u16::try_from(group.0).map(PartitionId).map_err(|_| io::Error::other(format!("group {group} is no partition")))
 }
 

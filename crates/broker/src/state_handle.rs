@@ -1,9 +1,27 @@
 //! The state of a partition for those who read its checkpoints, also after a received state has taken its place.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
+use protocol::PartitionId;
 use state::StoreHandle;
+
+/// The states of all partitions of a node. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub struct StateHandles(Arc<RwLock<BTreeMap<PartitionId, StateHandle>>>);
+
+impl StateHandles {
+    /// That of a partition, if the node holds it.
+    pub fn of(&self, partition: PartitionId) -> Option<StateHandle> {
+        self.0.read().get(&partition).cloned()
+    }
+
+    /// The node holds a partition.
+    pub fn add(&self, partition: PartitionId, state: StateHandle) {
+        self.0.write().insert(partition, state);
+    }
+}
 
 /// A state that may be replaced. Clones share it.
 #[derive(Debug, Clone)]

@@ -17,6 +17,7 @@ use super::messages::{ForwardedCommand, NodeStatus, RefusedCommand, kind};
 use super::replacement;
 use crate::inbox::Inbound;
 use crate::shared::Shared;
+use crate::snapshot_transfer::{SnapshotExchange, SnapshotTransport, TransportError};
 use crate::status::Role;
 use crate::submit_error::SubmitError;
 
@@ -24,9 +25,6 @@ use crate::submit_error::SubmitError;
 const UNSTEPPED_BYTES_MAX: usize = 64 << 20;
 /// A node that was not heard of for so long counts as gone.
 const GONE_AFTER: Duration = Duration::from_secs(1);
-
-/// Takes the frames of snapshots.
-pub(crate) type SnapshotFrames = Box<dyn Fn(NodeNumber, Bytes) + Send + Sync>;
 
 /// The port of one node of a cluster.
 pub(crate) struct ClusterPort {
@@ -37,7 +35,7 @@ pub(crate) struct ClusterPort {
     contacts: Mutex<BTreeMap<NodeNumber, Contact>>,
     /// The running node.
     node: OnceLock<Weak<Shared>>,
-    snapshots: OnceLock<SnapshotFrames>,
+    snapshots: OnceLock<SnapshotExchange>,
     unstepped_bytes: Arc<AtomicUsize>,
 }
 
@@ -119,14 +117,9 @@ impl ClusterPort {
         let _ = self.node.set(Arc::downgrade(shared));
     }
 
-    /// From now on frames of snapshots are taken.
-    pub fn take_snapshots(&self, frames: SnapshotFrames) {
-        let _ = self.snapshots.set(frames);
-    }
-
-    /// The number of this node.
-    pub fn own(&self) -> NodeNumber {
-        self.own
+    /// From now on parts of states are taken.
+    pub fn exchange(&self, snapshots: SnapshotExchange) {
+        let _ = self.snapshots.set(snapshots);
     }
 
     /// The configuration of the cluster, once it is founded.
@@ -183,12 +176,6 @@ impl ClusterPort {
         let mut payload = Vec::new();
         Frame::Message(message).encode(&mut payload);
         self.send(to, Lane::Consensus, kind::RAFT, &[&payload]).is_ok()
-    }
-
-    /// Sends a part of a snapshot.
-    pub fn send_snapshot(&self, to: NodeId, frame: &[u8]) -> Result<(), SendError> {
-        let node = self.node(to).ok_or(SendError::Unknown(self.own))?;
-        self.send(node, Lane::Bulk, kind::SNAPSHOT, &[frame])
     }
 
     /// Sends a command to the node that leads its partition.
@@ -274,6 +261,14 @@ impl ClusterPort {
         self.send(NodeNumber(leader), Lane::Requests, kind::REPLACE, &[&node.0.to_le_bytes()])
     }
 
+    fn part_of_state(&self, from: NodeNumber, payload: &[u8]) {
+        let member = self.configuration().and_then(|configuration| configuration.member(from));
+        let (Some(snapshots), Some(member)) = (self.snapshots.get(), member) else { return };
+        if let Err(error) = snapshots.received(member, payload.to_vec()) {
+            tracing::warn!(%from, %error, "a part of a state of another node cannot be read");
+        }
+    }
+
     fn founding_message(&self, from: NodeNumber, message: FoundingMessage) {
         let answer = self.founding.lock().received(from, message);
         self.send_founding(answer.into_iter().collect());
@@ -312,6 +307,17 @@ impl ClusterPort {
     }
 }
 
+impl SnapshotTransport for ClusterPort {
+    fn send(&self, to: NodeId, bytes: &[u8]) -> Result<(), TransportError> {
+        let node = self.node(to).ok_or(TransportError::Unreachable)?;
+        match ClusterPort::send(self, node, Lane::Bulk, kind::SNAPSHOT, &[bytes]) {
+            Ok(()) => Ok(()),
+            Err(SendError::Full { .. }) => Err(TransportError::Full),
+            Err(_) => Err(TransportError::Unreachable),
+        }
+    }
+}
+
 /// What the mesh calls.
 pub(super) struct Received(pub Arc<ClusterPort>);
 
@@ -346,11 +352,7 @@ impl Receiver for Received {
                 }
                 _ => tracing::warn!(%from, "a wish to replace a node cannot be read"),
             },
-            kind::SNAPSHOT => {
-                if let Some(take) = port.snapshots.get() {
-                    take(from, payload);
-                }
-            }
+            kind::SNAPSHOT => port.part_of_state(from, &payload),
             kind => match FoundingMessage::decode(kind, &payload) {
                 Some(Ok(message)) => port.founding_message(from, message),
                 Some(Err(error)) => tracing::warn!(%from, %error, "a message of the founding cannot be read"),
@@ -391,6 +393,12 @@ impl Receiver for Received {
             }
             self.0.founding.lock().lost(to);
             tracing::warn!(node = %to, "the connection to a node of the cluster is lost");
+        }
+        if lane == Lane::Bulk
+            && let (Some(snapshots), Some(configuration)) = (self.0.snapshots.get(), self.0.configuration())
+            && let Some(member) = configuration.member(to)
+        {
+            snapshots.disconnected(member);
         }
         if lane == Lane::Consensus
             && let (Some(shared), Some(configuration)) = (self.0.shared(), self.0.configuration())

@@ -155,7 +155,7 @@ pub enum DataDirectoryError {
     },
 }
 
-pub(super) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDirectoryError {
+pub(crate) fn failed(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> DataDirectoryError {
     let path = path.to_owned();
     move |source| DataDirectoryError::Io { action, path, source }
 }

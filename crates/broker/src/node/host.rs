@@ -29,11 +29,10 @@ use crate::partition::{Partition, PartitionOptions};
 use crate::partition_loop::CheckpointPolicy;
 use crate::processing_thread::Slot;
 use crate::record_log::RecordLogs;
-use crate::replacement_thread::StateHandles;
 use crate::requests::Requests;
 use crate::restored;
 use crate::shared::Shared;
-use crate::state_handle::StateHandle;
+use crate::state_handle::{StateHandle, StateHandles};
 use crate::state_opener::StateOpener;
 use crate::upkeep::Upkeep;
 use crate::write_throttle::WriteThrottle;
@@ -174,7 +173,7 @@ impl Host {
         let partition = opened.partition;
         self.records.write().push(opened.records.clone());
         let state = StateHandle::new(opened.engine.store().handle());
-        self.states.write().insert(partition, state.clone());
+        self.states.add(partition, state.clone());
         let exporters = self.start_exporters(&opened, &state, threads)?;
         let processing = self.work[self.thread_of(partition)].clone();
         let maintained = Maintained {

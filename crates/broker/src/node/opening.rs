@@ -10,6 +10,7 @@ use super::PARTITION_COUNT_MAX;
 use super::errors::StartError;
 use crate::applying::{self, ApplyingNote, CommandTimes, Guard, RefusedCommands};
 use crate::data_directory::DataDirectory;
+use crate::data_directory::error::failed;
 use crate::disk::DiskView;
 use crate::options::NodeOptions;
 use crate::record_log::{self, RecordLog, RecordLogOptions, RecordWriter, SystemFiles};
@@ -115,10 +116,10 @@ pub(super) fn open_partition(
         write_back: Some(pieces.clone()),
     };
     // Before the record log, which drops what the state does not lead to.
+    let received = ReceivedStates::new(paths.partitions());
     let engine = match check_applied(log, group_of(partition), voters, engine.applied()) {
         Ok(()) => engine,
         Err(ReplicationError::StateBehindLog { applied, compacted, .. }) => {
-            let received = ReceivedStates::new(paths.partitions());
             if !received.has(partition, compacted) {
                 return Err(StartError::StateLost { partition, path: paths.state(partition), applied, compacted });
             }
@@ -128,6 +129,7 @@ pub(super) fn open_partition(
         }
         Err(error) => return Err(error.into()),
     };
+    received.remove_all(partition).map_err(failed("clear", &paths.partitions()))?;
     let left_out = applying::reason_to_leave_out(log, paths, partition, &guard, &engine);
     let (records, writer) = RecordLog::open(record_options, engine.record_place())?;
     Ok(Opened { partition, engine, guard, left_out, records, writer, written })

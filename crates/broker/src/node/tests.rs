@@ -201,7 +201,7 @@ fn a_partition_goes_on_from_another_state_while_its_node_runs() {
     assert!(node.wait_until_ready(LIMIT), "{:?}", node.failure());
     let (client, entrance) = (node.client(), node.shared.entrances.of(PARTITION));
     (0..5).for_each(|_| ask(&client));
-    let state = node.host.states.read()[&PARTITION].clone();
+    let state = node.host.states.of(PARTITION).expect("it holds it");
     settle(&node, &state);
     let file = node.host.opener.directory(PARTITION).join("data.mdb");
     let (before, position) = (std::fs::metadata(&file).expect("there").ino(), entrance.last_position());

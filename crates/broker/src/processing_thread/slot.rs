@@ -156,7 +156,7 @@ impl Slot {
     }
 
     /// Makes a checkpoint of what the last one does not hold.
-    pub fn begin_last_checkpoint(&mut self) {
+    pub fn begin_checkpoint_now(&mut self) {
         self.partition.begin_checkpoint_now(&mut self.surroundings);
     }
 
