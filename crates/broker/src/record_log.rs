@@ -158,6 +158,7 @@ impl RecordLog {
     pub fn go_on_behind(self: &Arc<Self>, checkpoint: RecordPlace) -> Result<RecordWriter, RecordLogError> {
         // The end of what there is would look like damage if a power loss tore it later.
         self.sync()?;
+        let _alone = self.syncing.lock();
         let newest = self.segments.lock().back().expect("there is always a segment").clone();
         let next = segment_behind(&self.options, &newest, checkpoint)?;
         let last = {
@@ -175,8 +176,9 @@ impl RecordLog {
         Ok(writer)
     }
 
-    /// The same as [`Upkeep::settle`](crate::upkeep::Upkeep::settle) at a start, for the records of a state that is durable up
-    /// to `checkpoint`.
+    /// Makes durable what there is of the records of a state that is durable up to `checkpoint`, before a state that another
+    /// replica sent takes its place: what lies between is never derived here, so an end that a power loss tears later would
+    /// look like damage.
     ///
     /// # Errors
     /// When the records cannot be read or synced. The state must stay then.

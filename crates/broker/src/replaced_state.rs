@@ -70,8 +70,6 @@ impl Places<'_> {
     ) -> Result<Engine, ReplaceError> {
         let (partition, place) = (records.partition, old.record_place());
         drop(old);
-        // What there is of the records comes to the disk first: what lies between is never derived here, so an end that a power
-        // loss tears later would look like damage.
         RecordLog::settle(records, place)?;
         self.put(partition, index, open)
     }

@@ -94,15 +94,6 @@ impl Upkeep {
         Some(written)
     }
 
-    /// Makes durable what there is of the records, before a state that another replica sent takes the place of this one: what
-    /// lies between is never derived here, so an end that a power loss tears later would look like damage.
-    ///
-    /// # Errors
-    /// When they cannot be synced. The state must stay then.
-    pub fn settle(&self) -> Result<(), RecordLogError> {
-        self.records.sync()
-    }
-
     /// Deletes the segments that are part of a checkpoint and acknowledged by whoever reads them. Returns how many.
     ///
     /// # Errors

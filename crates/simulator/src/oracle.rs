@@ -258,6 +258,11 @@ impl Oracles {
         self.kept.durable(node, partition, status);
     }
 
+    /// Whether a node's log holds nothing that its newest checkpoint made unnecessary.
+    pub fn is_compacted(&self, node: NodeId, partition: PartitionId, status: &GroupStatus) -> bool {
+        self.compacted.is_compacted(node, partition, status)
+    }
+
     /// A node starts with what its log has for a partition.
     pub fn found(&mut self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
         self.searched.started(node);

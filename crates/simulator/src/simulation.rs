@@ -495,6 +495,7 @@ impl Simulation {
                 self.is_even(partition) && nothing_left(partition) && self.foreign_streams(partition).is_empty()
             })
             && partitions().all(|of| self.running().all(|node| self.oracles.is_exported(node.id, of)))
+            && partitions().all(|of| self.is_compacted(of))
             && (!self.swarm.has_read_model
                 || partitions().all(|of| self.running().all(|node| self.oracles.is_searched(node.id, of))))
     }
@@ -516,6 +517,17 @@ impl Simulation {
     fn is_even(&self, partition: PartitionId) -> bool {
         let last = self.oracles.last(partition);
         self.running().all(|node| node.engine(partition).is_some_and(|engine| engine.applied() >= last))
+    }
+
+    /// Whether no log keeps anything for members, which have everything.
+    fn is_compacted(&self, partition: PartitionId) -> bool {
+        let is_compacted = |node: &Node| {
+            let status = node.status(partition);
+            status.is_some_and(|status| self.oracles.is_compacted(node.id, partition, &status))
+        };
+        let is_whole = self.running().count() >= self.swarm.voters;
+        // A log without retention is looked at after each of its checkpoints.
+        self.swarm.retention_bytes == 0 || !is_whole || self.running().all(is_compacted)
     }
 
     fn check(&mut self) {

@@ -170,6 +170,11 @@ impl ExporterLoop {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn living_is_held(&self) -> bool {
+        self.living.is_some()
+    }
+
     /// What others see of the exporter.
     pub fn progress(&self) -> &Arc<ExporterProgress> {
         &self.progress

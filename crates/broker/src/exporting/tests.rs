@@ -467,7 +467,7 @@ impl Checkpointed {
 
 /// An exporter that is told what lives when records are missing, and in what order it was told things.
 #[derive(Clone, Default)]
-struct Rebuilt(Arc<Mutex<(bool, Vec<String>)>>);
+struct Rebuilt(Arc<Mutex<(bool, Vec<String>, bool)>>);
 
 impl PartitionExporter for Rebuilt {
     fn open(&mut self, _: Opening) -> Result<Resume, ExporterError> {
@@ -482,6 +482,9 @@ impl PartitionExporter for Rebuilt {
 
     fn living_told(&mut self, place: RecordPlace, _: Timestamp, _: Duration) -> Result<(), ExporterError> {
         let mut told = self.0.lock();
+        if told.2 {
+            return Err(ExporterError::target("rebuilt", "keep what lives", "its target is away"));
+        }
         told.0 = false;
         told.1.push(format!("living up to {} of {}", place.number, place.incarnation));
         Ok(())
@@ -558,6 +561,40 @@ fn what_lives_is_told_of_a_checkpoint_behind_the_records_that_are_missing() {
     let behind = rebuilt.0.lock().1.split_off(before.len());
     assert_eq!(behind.first().map(String::as_str), Some("living up to 8 of 1"));
     assert!(!behind.iter().any(|told| told.starts_with("missing")), "it does not come to the hole again: {behind:?}");
+}
+
+#[test]
+fn a_state_that_is_replaced_is_held_no_longer_and_what_lives_is_told_of_the_next() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (old, new) = (directory.path().join("state"), directory.path().join("other"));
+    let mut state = Checkpointed::new(&old);
+    let (director, rebuilt, _writer) = at_a_hole(directory.path(), &mut state);
+    let handle = StateHandle::new(state.engine.store().handle());
+    let mut director = director.with_state(handle.clone());
+    rebuilt.0.lock().2 = true;
+    state.refuse(4);
+    let is_held = |director: &ExporterLoop| director.living_is_held();
+    for second in 1..20 {
+        director.turn(SECOND * 10 * second, 0);
+        if is_held(&director) {
+            break;
+        }
+    }
+    assert!(is_held(&director), "it is about to tell what lives");
+    handle.take_away();
+    drop(state);
+    assert!(!state::Store::wait_until_closed(&old, Duration::ZERO), "the exporter holds it");
+    director.let_go_of_replaced_state(SECOND * 300);
+    assert!(state::Store::wait_until_closed(&old, Duration::ZERO));
+    director.turn(SECOND * 400, 0);
+    let ExporterState::Failing(reason) = director.progress().position(0).state else { panic!("it waits") };
+    assert!(reason.contains("takes the place of the partition's state"), "{reason}");
+    let mut other = Checkpointed::new(&new);
+    other.refuse(10);
+    handle.put(other.engine.store().handle());
+    *rebuilt.0.lock() = (true, Vec::new(), false);
+    until_told(&mut director, 100, &rebuilt, 1);
+    assert_eq!(rebuilt.0.lock().1.first().map(String::as_str), Some("living up to 10 of 1"));
 }
 
 #[test]

@@ -104,6 +104,36 @@ fn records_come_back_in_order_over_segments_and_restarts() {
 }
 
 #[test]
+fn a_stream_goes_on_behind_a_state_that_was_received_meanwhile() {
+    // Also where nothing was written before, and where nothing is missing.
+    for (written, received) in [(5, 9), (0, 9), (5, 5)] {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
+        write_numbers(&mut writer, 1..=written);
+        let mut reader = RecordReader::after(log.clone(), sparse(0));
+        assert_eq!(std::iter::from_fn(|| next(&mut reader)).count() as u64, written);
+        // What was not flushed is part of the gap.
+        writer.append(&Record { number: 6, ..record(12) });
+        drop(writer);
+        let mut writer = log.go_on_behind(sparse(received)).expect("the disk has room");
+        assert!(next(&mut reader).is_none());
+        let gap = (received > written).then_some((written, received));
+        let noted = |reader: &mut RecordReader| reader.take_gap().map(|gap| (gap.after.number, gap.up_to.number));
+        assert_eq!(noted(&mut reader), gap, "before there is a record behind it");
+        write_numbers(&mut writer, received + 1..=received + 2);
+        let behind: Vec<u64> = std::iter::from_fn(|| next(&mut reader)).map(|read| read.record.number).collect();
+        assert_eq!((behind, noted(&mut reader)), (vec![received + 1, received + 2], None));
+        let all = read_on(&log, sparse(0));
+        assert_eq!(all.1, Vec::from_iter(gap));
+        drop((log, writer));
+        let (log, _) = RecordLog::open(options(directory.path(), 1 << 20), sparse(received)).expect("intact");
+        // Those of the last command are hidden until they are derived again.
+        assert_eq!(log.last_place().number, received + 1, "a restart finds the same");
+        assert_eq!(read_on(&log, sparse(0)).1, Vec::from_iter(gap));
+    }
+}
+
+#[test]
 fn a_reader_follows_the_writer() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let (log, mut writer) = open(options(directory.path(), 300), 0);

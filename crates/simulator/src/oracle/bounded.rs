@@ -62,6 +62,11 @@ impl Compacted {
         self.up_to.insert((node, partition), applied);
     }
 
+    /// Whether the log of a node holds nothing that its state holds, as it must when all members have everything.
+    pub fn is_compacted(&self, node: NodeId, partition: PartitionId, status: &GroupStatus) -> bool {
+        self.up_to.get(&(node, partition)).is_none_or(|up_to| status.first_index > *up_to)
+    }
+
     /// A node has made a round and written its log.
     pub fn check(&self, node: NodeId, partition: PartitionId, status: &GroupStatus) {
         if self.keeps_entries && status.membership.voters.len() > 1 {
