@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use protocol::{Command, PartitionId, Request};
 
-use crate::cluster::ReplicaStatus;
+use crate::cluster::{MemberReport, ReplicaStatus, reports};
 use crate::disk::DiskView;
 use crate::entrance::Entrance;
 use crate::flow_control::Admission;
@@ -143,6 +143,11 @@ impl Client {
     pub fn is_voter(&self, partition: u16) -> bool {
         let group = self.shared.entrance(PartitionId(partition)).ok().and_then(|entrance| entrance.group());
         group.is_some_and(|group| group.membership.voters.contains(&self.shared.member))
+    }
+
+    /// What this node knows of the members of its cluster, itself included; nothing at a node alone.
+    pub fn member_reports(&self) -> Vec<MemberReport> {
+        reports(&self.shared)
     }
 
     /// What an operator has to know about a partition of this node, in a sentence: why it stopped, for example.

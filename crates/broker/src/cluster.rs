@@ -6,6 +6,7 @@ mod joining;
 mod messages;
 mod port;
 mod replacement;
+mod report;
 mod thread;
 
 pub(crate) use configuration::{ClusterConfiguration, life};
@@ -14,4 +15,6 @@ pub use joining::{JoinError, Joining};
 pub(crate) use messages::{ForwardedCommand, RefusedCommand, ReplicaStatus};
 pub(crate) use port::ClusterPort;
 pub use replacement::ReplaceError;
+pub(crate) use report::reports;
+pub use report::{MemberReport, ReplicaReport};
 pub(crate) use thread::ClusterThread;

@@ -123,8 +123,8 @@ fn text(status: &ClusterStatus) -> Vec<String> {
 /// A line for each replica; the first one says whose they are.
 fn rows(node: &NodeStatus) -> Vec<Vec<String>> {
     let known = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
-    let directory = match (&node.directory_id, node.life) {
-        (Some(id), Some(life)) => format!("{id}, start {life}"),
+    let directory = match (&node.directory_id, node.starts) {
+        (Some(id), Some(starts)) => format!("{id}, start {starts}"),
         (id, _) => known(id),
     };
     // Without a gateway that is heard of, at least where it should be.
@@ -139,13 +139,16 @@ fn rows(node: &NodeStatus) -> Vec<Vec<String>> {
     for replica in &node.partitions {
         let empty = vec![String::new(); of_node.len()];
         let mut row = if rows.is_empty() { of_node.clone() } else { empty };
+        // Of other nodes it is known how long ago they said all of this.
+        let contact = replica.last_contact_milliseconds.or(node.last_contact_milliseconds);
         row.extend(columns(replica));
+        row.push(contact.map_or_else(|| "-".to_owned(), since));
         rows.push(row);
     }
     rows
 }
 
-fn columns(replica: &ReplicaStatus) -> [String; 6] {
+fn columns(replica: &ReplicaStatus) -> [String; 5] {
     let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     [
@@ -154,7 +157,6 @@ fn columns(replica: &ReplicaStatus) -> [String; 6] {
         word(json!(replica.health)),
         number(replica.term),
         number(replica.lag_entries),
-        replica.last_contact_milliseconds.map_or_else(|| "-".to_owned(), since),
     ]
 }
 
@@ -173,7 +175,7 @@ mod tests {
     fn the_table_has_a_line_for_each_replica_and_for_each_node_that_is_not_there() {
         let status: ClusterStatus = serde_json::from_value(json!({
             "clusterId": "c", "partitionsCount": 2, "replicationFactor": 2, "answeredBy": 0, "nodes": [
-                { "nodeId": 0, "address": "a:1", "version": "8.8", "directoryId": "f0", "life": 3, "partitions": [
+                { "nodeId": 0, "address": "a:1", "version": "8.8", "directoryId": "f0", "starts": 3, "partitions": [
                     { "partitionId": 1, "role": "leader", "health": "healthy", "leader": 0, "term": 5 },
                     { "partitionId": 2, "role": "follower", "health": "leftOut", "lagEntries": 7, "lastContactMilliseconds": 12 },
                 ]},

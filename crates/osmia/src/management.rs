@@ -151,11 +151,17 @@ impl Managed {
 
     fn partitions(&self, client: &Client, view: &ClusterView) -> Vec<Partition> {
         let own = view.nodes.iter().filter(|node| node.node_id == client.node());
+        let reports = client.member_reports();
+        let replica = |one: &broker::PartitionView| {
+            let mut replica = ReplicaStatus::new(one, leader_of(view, one.id.0));
+            replica.complete(client.node(), true, &reports);
+            replica
+        };
         let partition = |one: &broker::PartitionView| Partition {
             id: one.id.0,
             health: one.health,
             remark: client.remark(one.id.0),
-            replica: self.cluster.as_ref().map(|_| ReplicaStatus::new(one, leader_of(view, one.id.0))),
+            replica: self.cluster.as_ref().map(|_| replica(one)),
         };
         own.flat_map(|node| &node.partitions).map(partition).collect()
     }
@@ -532,7 +538,8 @@ async fn cluster(State(managed): Shared) -> Response {
         let waiting = managed.waiting.read();
         return waiting.as_deref().map_or_else(starting, |waiting| error(StatusCode::SERVICE_UNAVAILABLE, waiting));
     };
-    Json(ClusterStatus::new(&client.cluster(), client.node(), managed.cluster.as_ref())).into_response()
+    let reports = client.member_reports();
+    Json(ClusterStatus::new(&client.cluster(), client.node(), managed.cluster.as_ref(), &reports)).into_response()
 }
 
 /// Answers when the node has its place, which it fills by itself then.

@@ -272,8 +272,19 @@ async fn three_nodes_serve_as_one_and_go_on_without_one_of_them() {
     for node in 0..3 {
         run_an_instance(&all, node, &format!("first-{node}")).await;
     }
-    let shown = operate(&servers[0].management, &["cluster", "status"]);
+    let shown = operate(&servers[0].management, &["cluster", "status", "--json"]);
     assert!(shown.status.success(), "{}{}", said(&shown.stdout), said(&shown.stderr));
+    let shown = json(&said(&shown.stdout));
+    let directories: BTreeSet<_> = (0..3).map(|node| shown["nodes"][node]["directoryId"].to_string()).collect();
+    assert_eq!(directories.len(), 3, "{shown}");
+    for replica in (0..3).flat_map(|node| shown["nodes"][node]["partitions"].as_array().expect("a list")) {
+        assert!(replica["term"].as_u64().is_some_and(|term| term > 0), "{replica}");
+        let is_behind_somebody = replica["lagEntries"].is_u64();
+        assert_eq!(is_behind_somebody, replica["role"] == "follower", "{replica}");
+    }
+    let health = json(&servers[1].http("GET", "/actuator/health", "").1);
+    let details = &health["components"]["partitions"]["details"]["partition1"]["details"];
+    assert!(details["leader"].is_u64() && details["role"].is_string(), "{health}");
 
     let mut kill_at = 0;
     for (round, name) in ["second", "third"].into_iter().enumerate() {
@@ -313,6 +324,38 @@ fn a_node_that_waits_for_others_says_so_and_stops_at_once() {
 
 fn has_cluster(data: &Path) -> bool {
     data.join("CLUSTER").exists()
+}
+
+#[test]
+fn a_node_with_a_lost_disk_takes_no_part_and_says_what_to_do() {
+    let cluster = Cluster::new();
+    let mut servers = cluster.start_all();
+    servers.remove(2).kill();
+    std::fs::remove_dir_all(cluster.directory.path().join("node-2")).unwrap();
+    // It must be asked before it is ready, so its port must be known.
+    let held = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let management = held.local_addr().expect("bound");
+    drop(held);
+    let usual = cluster.command(2);
+    let arguments: Vec<_> = usual.get_args().map(std::ffi::OsStr::to_owned).collect();
+    let at = arguments.iter().position(|word| word == "--management-port").expect("it is given");
+    let mut lost = program();
+    lost.args(&arguments[..=at]).arg(management.port().to_string()).args(&arguments[at + 2..]);
+    let mut lost = Guarded(lost.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    let log = lines(lost.0.stderr.take().unwrap());
+    let line = line_with(&log, "this node has not started yet");
+    assert!(line.contains("osmia cluster replace 2"), "{line}");
+    let management = management.to_string();
+    let (code, told) = Server::request(&management, "GET", "/cluster", "");
+    assert!(code == 503 && told.contains("osmia cluster replace 2"), "{told}");
+    assert_eq!(Server::request(&management, "GET", "/actuator/health/liveness", "").0, 200);
+    assert_eq!(Server::request(&management, "GET", "/startup", "").0, 200);
+    assert_eq!(Server::request(&management, "GET", "/ready", "").0, 503);
+    let health = operate(&management, &["health"]);
+    assert!(said(&health.stdout).contains("osmia cluster replace 2"), "{}", said(&health.stdout));
+    assert_eq!(servers[0].http("GET", "/ready", "").0, 200);
+    signal(lost.0.id(), "-TERM");
+    assert_eq!(lost.0.wait().unwrap().code(), Some(0));
 }
 
 #[test]

@@ -17,11 +17,13 @@ pub(crate) fn replace(client: &Client, cluster: Option<&ClusterSettings>, node: 
         Some(cluster) if cluster.node_id == node => Err(format!(
             "Node {node} is the one that was asked. Ask another node, which has the data that it is to get."
         )),
-        _ => client.replace_member(node).map_err(|error| format!("{error}.")).map(|()| {
+        Some(_) => client.replace_member(node).map_err(|error| format!("{error}.")).map(|()| {
             format!(
                 "Node {node} belongs to the cluster with its new data directory. It gets its replicas from the other nodes now; \
                  'osmia cluster status' shows how far that is."
             )
         }),
+        // The partitions of this node have no other replicas.
+        None => Err(format!("Node {node} cannot be replaced, because this node is not part of a cluster.")),
     }
 }

@@ -1,6 +1,9 @@
 //! What a node says about its cluster on `GET /cluster` of its management port, and what `osmia cluster status` makes of it.
 
-use broker::{ClusterView, Health, NodeView, PartitionView, Role};
+use std::time::Duration;
+
+use broker::{ClusterView, Health, MemberReport, NodeView, PartitionView, Role};
+use protocol::PartitionId;
 use serde::{Deserialize, Serialize};
 
 use crate::configuration::ClusterSettings;
@@ -34,10 +37,10 @@ pub(crate) struct NodeStatus {
     /// Which data directory it has, in hexadecimal digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory_id: Option<String>,
-    /// How often it was started.
+    /// How often a node was started with that directory.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub life: Option<u64>,
-    /// Time since it was heard from.
+    pub starts: Option<u64>,
+    /// Time since something came from it; not of the node that answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_contact_milliseconds: Option<u64>,
     /// Its replicas in the order of their partitions.
@@ -60,7 +63,7 @@ pub(crate) struct ReplicaStatus {
     /// Entries of the leader's log that the replica does not have yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lag_entries: Option<u64>,
-    /// Time since it heard from its leader.
+    /// Of a replica of the node that answers: time since that node heard from the leader's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_contact_milliseconds: Option<u64>,
 }
@@ -86,7 +89,12 @@ pub(crate) enum ReplicaHealth {
 
 impl ClusterStatus {
     /// What a node with this number sees. `members` are those of its settings.
-    pub(crate) fn new(view: &ClusterView, own: u32, members: Option<&ClusterSettings>) -> ClusterStatus {
+    pub(crate) fn new(
+        view: &ClusterView,
+        own: u32,
+        members: Option<&ClusterSettings>,
+        reports: &[MemberReport],
+    ) -> ClusterStatus {
         let leader = |partition: &PartitionView| leader_of(view, partition.id.0);
         let node = |node: &NodeView| NodeStatus {
             node_id: node.node_id,
@@ -104,6 +112,7 @@ impl ClusterStatus {
             nodes[place].cluster_address = Some(member.to_string());
         }
         nodes.sort_by_key(|node| node.node_id);
+        nodes.iter_mut().for_each(|node| node.complete(own, reports));
         ClusterStatus {
             cluster_id: view.cluster_id.clone(),
             partitions_count: view.partitions_count,
@@ -138,14 +147,47 @@ impl NodeStatus {
             cluster_address: None,
             version: None,
             directory_id: None,
-            life: None,
+            starts: None,
             last_contact_milliseconds: None,
             partitions: Vec::new(),
         }
     }
 }
 
+impl NodeStatus {
+    /// Adds what the reports say of the node and its replicas. `own` is the node that answers.
+    fn complete(&mut self, own: u32, reports: &[MemberReport]) {
+        let is_own = self.node_id == own;
+        let Some(report) = reports.iter().find(|report| report.node == self.node_id) else { return };
+        self.directory_id.clone_from(&report.directory);
+        self.starts = report.starts;
+        self.last_contact_milliseconds = report.last_contact.map(milliseconds);
+        for replica in &mut self.partitions {
+            replica.complete(report.node, is_own, reports);
+        }
+    }
+}
+
+/// Whole milliseconds.
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 impl ReplicaStatus {
+    /// Adds what the reports say of this replica of a node.
+    pub(crate) fn complete(&mut self, node: u32, is_own: bool, reports: &[MemberReport]) {
+        let report_of = |node| reports.iter().find(|report| report.node == node);
+        let replica_of = |node| report_of(node)?.replicas.get(&PartitionId(self.partition_id)).copied();
+        let Some(replica) = replica_of(node) else { return };
+        self.term = Some(replica.term).filter(|term| *term > 0);
+        let Some(leader) = self.leader.filter(|leader| *leader != node) else { return };
+        // Both said it a moment ago, not at the same time, so a replica may seem to be ahead.
+        self.lag_entries = replica_of(leader).map(|leader| leader.last_index.saturating_sub(replica.last_index));
+        if is_own {
+            self.last_contact_milliseconds = report_of(leader).and_then(|leader| leader.last_contact).map(milliseconds);
+        }
+    }
+
     pub(crate) fn new(view: &PartitionView, leader: Option<u32>) -> ReplicaStatus {
         ReplicaStatus {
             partition_id: view.id.0,
@@ -177,7 +219,7 @@ fn with_port(host: &str, port: u16) -> String {
 mod tests {
     use std::collections::BTreeMap;
 
-    use protocol::PartitionId;
+    use broker::ReplicaReport;
     use serde_json::json;
 
     use super::*;
@@ -217,7 +259,7 @@ mod tests {
 
     #[test]
     fn members_that_nothing_was_heard_from_are_shown_too() {
-        let status = ClusterStatus::new(&view(), 0, Some(&settings()));
+        let status = ClusterStatus::new(&view(), 0, Some(&settings()), &[]);
         let numbers: Vec<_> = status.nodes.iter().map(|node| node.node_id).collect();
         assert_eq!((numbers, status.leaderless()), (vec![0, 1, 2], vec![2]));
         let follower = json!({ "partitionId": 1, "role": "follower", "health": "healthy", "leader": 1 });
@@ -229,11 +271,37 @@ mod tests {
     }
 
     #[test]
+    fn reports_say_how_far_replicas_are_and_how_long_nodes_are_away() {
+        let report = |node, last_index, milliseconds: Option<u64>| MemberReport {
+            node,
+            directory: Some(format!("d{node}")),
+            starts: Some(3),
+            last_contact: milliseconds.map(Duration::from_millis),
+            replicas: BTreeMap::from([(PartitionId(1), ReplicaReport { term: 4, last_index })]),
+        };
+        let mut away = report(2, 0, Some(90_000));
+        away.replicas.clear();
+        let reports = [report(0, 90, None), report(1, 100, Some(12)), away];
+        let status = ClusterStatus::new(&view(), 0, Some(&settings()), &reports);
+        let [follower, leader, away] = &status.nodes[..] else { panic!("there are three: {status:?}") };
+        let replica = &follower.partitions[0];
+        let expected = (Some(4), Some(10), Some(12));
+        assert_eq!((replica.term, replica.lag_entries, replica.last_contact_milliseconds), expected);
+        assert_eq!((&follower.directory_id, follower.last_contact_milliseconds), (&Some("d0".to_owned()), None));
+        let replica = &leader.partitions[0];
+        assert_eq!((replica.term, replica.lag_entries, replica.last_contact_milliseconds), (Some(4), None, None));
+        assert_eq!((leader.last_contact_milliseconds, leader.starts), (Some(12), Some(3)));
+        assert_eq!((away.last_contact_milliseconds, away.partitions.len()), (Some(90_000), 0));
+        let other = &follower.partitions[1];
+        assert_eq!((other.leader, other.term, other.lag_entries), (None, None, None), "nothing was said of it");
+    }
+
+    #[test]
     fn a_node_alone_is_a_cluster_of_one() {
         let mut view = view();
         view.nodes.truncate(1);
         view.nodes[0].partitions[1].role = Role::Leader;
-        let status = ClusterStatus::new(&view, 1, None);
+        let status = ClusterStatus::new(&view, 1, None, &[]);
         assert_eq!((status.nodes.len(), status.leaderless()), (1, vec![]));
         assert_eq!(status.nodes[0].cluster_address, None);
     }
