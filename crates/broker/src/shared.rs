@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
-use protocol::{GlobalListenerValue, PartitionId};
+use protocol::{GlobalListenerValue, NUMBER_BITS, PartitionId};
 use replication::NodeId;
 
 use crate::applying::Notes;
@@ -95,7 +95,7 @@ impl Shared {
 
     /// The first number of requests and streams in a life.
     pub fn first_number(life: u64) -> u64 {
-        life << protocol::NUMBER_BITS | 1
+        life << NUMBER_BITS | 1
     }
 
     /// What a partition's state says of the cluster holds for the node.

@@ -64,8 +64,8 @@ use std::sync::Arc;
 use ::state::{Checkpoint, Retired, Schema, Store, StoreError, StoreOptions, Written};
 use protocol::{
     ClusterIntent, ClusterValue, Command, CommandBatch, DecodeError, GlobalListenerValue, IncarnationIntent,
-    IncarnationValue, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record, RecordPlace,
-    SettingsIntent, SettingsValue, Timestamp, WorkIntent, WorkValue,
+    IncarnationValue, Key, NodeIntent, NodeValue, OutboxSource, PartitionId, Payload, Record, RecordPlace, Request,
+    SettingsIntent, SettingsValue, StreamId, Timestamp, WorkIntent, WorkValue,
 };
 
 use crate::state::{Counters, EarlyVariables, OutboxRow, SavedLevel, State, Tables, WorkRow};
@@ -403,6 +403,37 @@ impl Engine {
     pub fn outbox_partitions(&self) -> Vec<PartitionId> {
         let all = self.state.tables.outbox_sequences.iter().map(|(partition, _)| PartitionId(partition));
         all.filter(|partition| !self.state.tables.outbox.is_empty(&partition.0)).collect()
+    }
+
+    /// How far a stream has come; none when it is not registered.
+    pub fn job_stream(&self, stream: StreamId) -> Option<StreamTotals> {
+        owners::job_stream(&self.state, stream)
+    }
+
+    /// The registered streams of a node by their numbers, so those of its earlier lives first.
+    pub fn job_streams_of(&self, node: u32) -> impl Iterator<Item = StreamTotals> + use<'_> {
+        owners::job_streams_of(&self.state, node)
+    }
+
+    /// The pushes to a stream after a number that are not known to be delivered, with their jobs. Each may have another owner by now.
+    pub fn pushed_after(&self, stream: StreamId, number: u64) -> impl Iterator<Item = (u64, Key)> + use<'_> {
+        owners::pushed_after(&self.state, stream, number)
+    }
+
+    /// The oldest poll of a life of a node that got jobs and is not acknowledged.
+    pub fn oldest_poll(&self, node: u32, life: u64) -> Option<Request> {
+        owners::oldest_poll(&self.state, node, life)
+    }
+
+    /// For a leader: the registered streams of nodes that are gone, and of earlier lives of those that are there. `life` says which
+    /// life of a node is there; none when it is gone. However many streams living nodes have, they take one step for each node.
+    pub fn lost_streams(&self, life: impl Fn(u32) -> Option<u64>) -> impl Iterator<Item = StreamId> {
+        owners::lost_streams(&self.state, life)
+    }
+
+    /// The same of polls whose answers may not be delivered.
+    pub fn lost_polls(&self, life: impl Fn(u32) -> Option<u64>) -> impl Iterator<Item = Request> {
+        owners::lost_polls(&self.state, life)
     }
 
     /// For a node that is about to lead: how often it began then, itself included. Requests and streams that it numbers behind

@@ -5,7 +5,6 @@ use protocol::{
     Request, StreamId, life_of,
 };
 
-use crate::Engine;
 use crate::state::{JobState, State};
 
 /// How far a stream has come on a partition, since it was opened.
@@ -27,63 +26,56 @@ impl StreamTotals {
     }
 }
 
-impl Engine {
-    /// How far a stream has come; none when it is not registered.
-    pub fn job_stream(&self, stream: StreamId) -> Option<StreamTotals> {
-        let row = self.state.tables.job_streams.get(&(stream.node, stream.number))?;
-        Some(StreamTotals::of(&row.value))
-    }
+pub(crate) fn job_stream(state: &State, stream: StreamId) -> Option<StreamTotals> {
+    let row = state.tables.job_streams.get(&(stream.node, stream.number))?;
+    Some(StreamTotals::of(&row.value))
+}
 
-    /// The registered streams of a node by their numbers, those of its earlier lives first.
-    pub fn job_streams_of(&self, node: u32) -> impl Iterator<Item = StreamTotals> + use<'_> {
-        self.state.tables.job_streams.prefix(&node).map(|(_, row)| StreamTotals::of(&row.value))
-    }
+pub(crate) fn job_streams_of(state: &State, node: u32) -> impl Iterator<Item = StreamTotals> + use<'_> {
+    state.tables.job_streams.prefix(&node).map(|(_, row)| StreamTotals::of(&row.value))
+}
 
-    /// Jobs that were pushed to a stream after a number and are not known to be delivered, with their numbers.
-    pub fn pushed_after(&self, stream: StreamId, number: u64) -> impl Iterator<Item = (u64, Key)> + use<'_> {
-        let first = (stream.node, stream.number, number.saturating_add(1));
-        let pushed = self.state.tables.pushed_jobs.range(first..=(stream.node, stream.number, u64::MAX));
-        pushed.map(|((.., number), key)| (number, Key::from_raw(*key)))
-    }
+pub(crate) fn pushed_after(state: &State, stream: StreamId, number: u64) -> impl Iterator<Item = (u64, Key)> + use<'_> {
+    let first = (stream.node, stream.number, number.saturating_add(1));
+    let pushed = state.tables.pushed_jobs.range(first..=(stream.node, stream.number, u64::MAX));
+    pushed.map(|((.., number), key)| (number, Key::from_raw(*key)))
+}
 
-    /// The oldest poll of a life of a node that it has not acknowledged; none when it has acknowledged all.
-    pub fn oldest_poll(&self, node: u32, life: u64) -> Option<Request> {
-        let first = (node, life << NUMBER_BITS, 0);
-        let ((of, number, _), _) = self.state.tables.polled_jobs.first_from(&first)?;
-        (of == node && life_of(number) == life).then_some(Request { node, number })
-    }
+pub(crate) fn oldest_poll(state: &State, node: u32, life: u64) -> Option<Request> {
+    let first = (node, life << NUMBER_BITS, 0);
+    let ((of, number, _), _) = state.tables.polled_jobs.first_from(&first)?;
+    (of == node && life_of(number) == life).then_some(Request { node, number })
+}
 
-    /// For a leader: the registered streams of nodes that are gone, and of earlier lives of those that are there. `life` says
-    /// which life of a node is there; none when it is gone. Streams of living nodes cost nothing.
-    pub fn lost_streams(&self, life: impl Fn(u32) -> Option<u64>) -> impl Iterator<Item = StreamId> {
-        let mut from = Some((0, 0));
-        std::iter::from_fn(move || {
-            loop {
-                let ((node, number), _) = self.state.tables.job_streams.first_from(&from?)?;
-                if is_lost(number, life(node)) {
-                    from = after(node, number);
-                    return Some(StreamId { node, number });
-                }
-                from = node.checked_add(1).map(|node| (node, 0));
+pub(crate) fn lost_streams(state: &State, life: impl Fn(u32) -> Option<u64>) -> impl Iterator<Item = StreamId> {
+    let next = |from| state.tables.job_streams.first_from(&from).map(|(id, _)| id);
+    lost(next, life).map(|(node, number)| StreamId { node, number })
+}
+
+pub(crate) fn lost_polls(state: &State, life: impl Fn(u32) -> Option<u64>) -> impl Iterator<Item = Request> {
+    let next = |(node, number)| {
+        let ((node, number, _), _) = state.tables.polled_jobs.first_from(&(node, number, 0))?;
+        Some((node, number))
+    };
+    lost(next, life).map(|(node, number)| Request { node, number })
+}
+
+/// What belongs to no living node, by the first that is not below a node and number.
+fn lost(
+    next: impl Fn((u32, u64)) -> Option<(u32, u64)>,
+    life: impl Fn(u32) -> Option<u64>,
+) -> impl Iterator<Item = (u32, u64)> {
+    let mut from = Some((0, 0));
+    std::iter::from_fn(move || {
+        loop {
+            let (node, number) = next(from?)?;
+            if is_lost(number, life(node)) {
+                from = after(node, number);
+                return Some((node, number));
             }
-        })
-    }
-
-    /// For a leader: the polls of nodes that are gone, and of earlier lives, whose answers may not be delivered.
-    pub fn lost_polls(&self, life: impl Fn(u32) -> Option<u64>) -> impl Iterator<Item = Request> {
-        let mut from = Some((0, 0));
-        std::iter::from_fn(move || {
-            loop {
-                let (node, number) = from?;
-                let ((node, number, _), _) = self.state.tables.polled_jobs.first_from(&(node, number, 0))?;
-                if is_lost(number, life(node)) {
-                    from = after(node, number);
-                    return Some(Request { node, number });
-                }
-                from = node.checked_add(1).map(|node| (node, 0));
-            }
-        })
-    }
+            from = node.checked_add(1).map(|node| (node, 0));
+        }
+    })
 }
 
 /// Numbers of one node are in the order of its lives, so what follows the first one that is not lost is not lost.

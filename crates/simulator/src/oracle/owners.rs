@@ -12,10 +12,17 @@ use protocol::{
 #[derive(Default)]
 pub struct Owners {
     owned: BTreeMap<Key, JobOwner>,
-    /// Of each partition, the command at hand, with the jobs that it gave back so far and whose they were.
-    given_back: BTreeMap<PartitionId, (u64, Vec<(Key, Option<JobOwner>)>)>,
+    given_back: BTreeMap<PartitionId, GivenBack>,
     /// The stream that the command at hand ended, with what its connection took last.
     ended: BTreeMap<PartitionId, (u64, StreamId, u64)>,
+}
+
+/// By the command at hand.
+#[derive(Default)]
+struct GivenBack {
+    source_position: u64,
+    /// So far, with whose they were.
+    jobs: Vec<(Key, Option<JobOwner>)>,
 }
 
 impl Owners {
@@ -79,12 +86,11 @@ impl Owners {
     }
 
     fn of_command(&mut self, partition: PartitionId, record: &Record) -> &mut Vec<(Key, Option<JobOwner>)> {
-        let (position, given_back) = self.given_back.entry(partition).or_default();
-        if *position != record.source_position {
-            *position = record.source_position;
-            given_back.clear();
+        let given_back = self.given_back.entry(partition).or_default();
+        if given_back.source_position != record.source_position {
+            *given_back = GivenBack { source_position: record.source_position, jobs: Vec::new() };
         }
-        given_back
+        &mut given_back.jobs
     }
 
     fn check(&mut self, partition: PartitionId, record: &Record, is_of: impl Fn(&JobOwner) -> bool) {
