@@ -150,10 +150,36 @@ fn history(level: FeatureLevel) -> Partition {
     user_tasks_and_signals(&mut partition);
     global_listeners(&mut partition);
     migration(&mut partition);
+    owners(&mut partition);
     partition.deploy("long.bpmn", long_expression().as_bytes());
     partition.create("long", "{}", ProcessInstanceCreationIntent::Create);
     partition.check();
     partition
+}
+
+/// What does not reach its stream or poll is given back.
+fn owners(partition: &mut Partition) {
+    partition.stream(3, "ship", 3, JobStreamIntent::Add);
+    partition.create("order", "{\"id\":\"c\"}", ProcessInstanceCreationIntent::Create);
+    let stream = StreamId { node: 0, number: 3 };
+    for (intent, delivered) in [(JobStreamIntent::Grant, 1), (JobStreamIntent::Yield, 1), (JobStreamIntent::Remove, 2)]
+    {
+        let used = JobAmount { jobs: 2, bytes: 0 };
+        let value = JobStreamValue { stream, delivered, used, ..JobStreamValue::default() };
+        partition.submit(Key::NONE, Payload::JobStream(intent, Box::new(value)));
+    }
+    partition.activate("ship", 1);
+    partition.activate("ship", 1);
+    let polls: Vec<Request> = partition.engine.lost_polls(|_| None).collect();
+    for (poll, intent) in polls.iter().rev().zip([JobPollIntent::Yield, JobPollIntent::Acknowledge]) {
+        let value = JobPollValue { node: poll.node, number: poll.number, job_keys: Vec::new() };
+        partition.submit(Key::NONE, Payload::JobPoll(intent, Box::new(value)));
+    }
+    for kind in [ValueType::JobStream, ValueType::JobPoll] {
+        let is_yielded =
+            |record: &Record| record.payload.value_type() == kind && record.payload.intent_name() == "YIELDED";
+        assert!(partition.records.iter().any(is_yielded), "{kind:?}");
+    }
 }
 
 /// With so few steps for each command that an instance is banned soon, and ends in many commands.

@@ -122,6 +122,11 @@ impl ClusterPort {
         let _ = self.snapshots.set(snapshots);
     }
 
+    /// The number of this node.
+    pub fn own(&self) -> NodeNumber {
+        self.own
+    }
+
     /// The configuration of the cluster, once it is founded.
     pub fn configuration(&self) -> Option<Arc<ClusterConfiguration>> {
         self.configuration.read().clone()
