@@ -107,7 +107,9 @@ impl Entrance {
             return self.fail(Request { node: self.node, number }, &refusal.error());
         }
         let before = self.lead();
-        self.requests.park_again(number);
+        if !self.requests.park_again(number) {
+            return;
+        }
         // When the refusal was overtaken by news of the leader; otherwise the news sends it on.
         if before.leader.is_some_and(|node| node == self.node) || before.term > refusal.term {
             self.send_on(shared, number);

@@ -140,14 +140,20 @@ impl Requests {
         drop(self.take(number));
     }
 
-    /// The command of a request goes to the leader of a term. None when nobody waits any more.
+    /// The command of a request goes to the leader of a term. None when nobody waits any more, or when another thread has
+    /// sent it already: it must not be carried out twice.
     pub fn send(&self, number: u64, term: u64) -> Option<KeptCommand> {
-        self.waiting.lock().progress(number, Progress::Sent { term })
+        let mut waiting = self.waiting.lock();
+        let is_parked = waiting.requests.get(&number)?.progress == Progress::Parked;
+        is_parked.then(|| waiting.progress(number, Progress::Sent { term })).flatten()
     }
 
-    /// The command of a request was certainly not taken: it waits for a leader again.
-    pub fn park_again(&self, number: u64) {
-        self.waiting.lock().progress(number, Progress::Parked);
+    /// The command of a request was certainly not taken: it waits for a leader again. `false` when it was not sent, or nobody
+    /// waits any more.
+    pub fn park_again(&self, number: u64) -> bool {
+        let mut waiting = self.waiting.lock();
+        let is_sent = |request: &WaitingRequest| matches!(request.progress, Progress::Sent { .. });
+        waiting.requests.get(&number).is_some_and(is_sent) && waiting.progress(number, Progress::Parked).is_some()
     }
 
     /// The same of a command that was kept elsewhere until now.
@@ -258,5 +264,24 @@ impl std::fmt::Debug for Requests {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let waiting = self.waiting.lock().requests.len();
         formatter.debug_struct("Requests").field("partition", &self.partition).field("waiting", &waiting).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_given_to_one_leader_however_many_threads_send_it() {
+        let requests = Requests::new(PartitionId(1), 8);
+        let command = KeptCommand { bytes: Bytes::new(), admission: Admission::Growth, sender: SenderId::default() };
+        assert!(requests.park(7, command, Box::new(drop)).is_ok());
+        assert!(requests.send(7, 1).is_some());
+        assert!(requests.send(7, 1).is_none(), "it is on its way already");
+        assert!(requests.park_again(7), "the leader has not taken it");
+        assert!(!requests.park_again(7), "it waits already");
+        assert!(requests.send(7, 2).is_some());
+        requests.applied(7);
+        assert!(!requests.park_again(7) && requests.send(7, 3).is_none(), "it is carried out");
     }
 }

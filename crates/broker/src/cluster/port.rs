@@ -336,10 +336,12 @@ impl Receiver for Received {
             }
             kind::COMMAND => match (ForwardedCommand::decode(&payload), port.shared()) {
                 (Ok(command), Some(shared)) => shared.take_forwarded(from, &command),
-                (Ok(ForwardedCommand { partition, origin, request: Some(number), .. }), None) => {
+                (Ok(ForwardedCommand { partition, origin, request: Some(number), term, .. }), None) => {
                     let error =
                         SubmitError::Unavailable { partition, reason: "the node of its leader is starting".into() };
-                    port.refuse(origin, &RefusedCommand::not_taken(partition, number, &error));
+                    // With the term, it is sent again only when another one leads.
+                    let refusal = RefusedCommand { term, ..RefusedCommand::not_taken(partition, number, &error) };
+                    port.refuse(origin, &refusal);
                 }
                 (Ok(_), None) => {}
                 (Err(error), _) => tracing::warn!(%from, %error, "a command of another node cannot be read"),
