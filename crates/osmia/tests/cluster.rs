@@ -1,15 +1,17 @@
 //! Several nodes: what an operator starts, sees, kills and replaces.
 
+#[path = "support/cluster.rs"]
+mod cluster;
 mod support;
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read};
-use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
+use cluster::{Cluster, Guarded, eventually};
 use serde_json::Value;
 use support::*;
 use tonic_health::pb::health_client::HealthClient;
@@ -17,15 +19,6 @@ use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus}
 
 fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
-}
-
-/// Waits until something holds.
-fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let begin = Instant::now();
-    while !holds() {
-        assert!(begin.elapsed() < LIMIT, "{what}: that has not come about");
-        std::thread::sleep(Duration::from_millis(20));
-    }
 }
 
 fn signal(process: u32, signal: &str) {
@@ -74,17 +67,6 @@ fn children(process: u32) -> Vec<(u32, String)> {
         children.collect::<String>().split_whitespace().filter_map(|child| child.parse().ok()).collect();
     let command_line = |child: &u32| std::fs::read_to_string(format!("/proc/{child}/cmdline")).unwrap_or_default();
     children.iter().map(|child| (*child, command_line(child))).collect()
-}
-
-/// Kills what still runs when a test fails.
-struct Guarded(Child);
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
-        // It may have ended already. Its nodes end with it.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 #[test]
@@ -188,42 +170,6 @@ async fn a_node_that_drains_serves_while_it_says_that_it_stops() {
 
 const NOT_YET: Duration = Duration::from_millis(50);
 
-/// A cluster of three real processes with one list of members.
-struct Cluster {
-    directory: tempfile::TempDir,
-    members: String,
-}
-
-impl Cluster {
-    fn new() -> Cluster {
-        // Held together until all are found, so that they differ.
-        let held = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port"));
-        let address =
-            |(number, listener): (usize, &TcpListener)| format!("{number}={}", listener.local_addr().expect("bound"));
-        let members: Vec<_> = held.iter().enumerate().map(address).collect();
-        Cluster { directory: tempfile::tempdir().expect("a directory"), members: members.join(",") }
-    }
-
-    fn command(&self, node: usize) -> Command {
-        let data = self.directory.path().join(format!("node-{node}"));
-        let number = node.to_string();
-        let flags = ["--node-id", &number, "--initial-members", &self.members, "--partitions", "3"];
-        command(&data, &[&flags[..], &["--shutdown-drain", "0s"]].concat())
-    }
-
-    fn start(&self, node: usize) -> Server {
-        Server::spawn(self.command(node))
-    }
-
-    /// All at once: none is ready before the others have answered.
-    fn start_all(&self) -> Vec<Server> {
-        std::thread::scope(|scope| {
-            let starting: Vec<_> = (0..3).map(|node| scope.spawn(move || self.start(node))).collect();
-            starting.into_iter().map(|server| server.join().expect("it gets ready")).collect()
-        })
-    }
-}
-
 /// The brokers of the topology, and the partitions that some of them lead.
 fn topology(server: &Server) -> (usize, BTreeSet<i64>) {
     let (code, body) = Server::request(&server.rest, "GET", "/v2/topology", "");
@@ -263,14 +209,38 @@ async fn run_an_instance(servers: &[&Server], at: usize, name: &str) {
     }
 }
 
+/// The same over REST.
+fn run_an_instance_over_rest(servers: &[&Server], at: usize, name: &str) {
+    let post = |steps: usize, path: &str, body: String| {
+        let (code, answer) = Server::request(&servers[(at + steps) % servers.len()].rest, "POST", path, &body);
+        assert!((200..300).contains(&code), "{path}: {code} {answer}");
+        answer
+    };
+    let created = post(0, "/v2/process-instances", format!(r#"{{"processDefinitionId": "{name}"}}"#));
+    let instance = json(&created)["processInstanceKey"].clone();
+    let poll =
+        format!(r#"{{"type": "{name}", "timeout": 60000, "maxJobsToActivate": 5, "requestTimeout": {LONG_POLL}}}"#);
+    let jobs = json(&post(1, "/v2/jobs/activation", poll));
+    assert_eq!(jobs["jobs"][0]["processInstanceKey"], instance, "{jobs}");
+    let job = jobs["jobs"][0]["jobKey"].as_str().expect("a key");
+    post(2, &format!("/v2/jobs/{job}/completion"), "{}".to_owned());
+    let path = format!("/v2/process-instances/{}", instance.as_str().expect("a key"));
+    for server in servers {
+        eventually("its end is found", || {
+            json(&Server::request(&server.rest, "GET", &path, "").1)["state"] == "COMPLETED"
+        });
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn three_nodes_serve_as_one_and_go_on_without_one_of_them() {
-    let cluster = Cluster::new();
+    let cluster = Cluster::new(3);
     let mut servers = cluster.start_all();
     let all: Vec<_> = servers.iter().collect();
     wait_for_leaders(&all);
     for node in 0..3 {
         run_an_instance(&all, node, &format!("first-{node}")).await;
+        run_an_instance_over_rest(&all, node, &format!("first-{node}"));
     }
     let shown = operate(&servers[0].management, &["cluster", "status", "--json"]);
     assert!(shown.status.success(), "{}{}", said(&shown.stdout), said(&shown.stderr));
@@ -310,7 +280,7 @@ async fn three_nodes_serve_as_one_and_go_on_without_one_of_them() {
 
 #[test]
 fn a_node_that_waits_for_others_says_so_and_stops_at_once() {
-    let cluster = Cluster::new();
+    let cluster = Cluster::new(3);
     let mut waiting = cluster.command(0);
     let mut waiting = Guarded(waiting.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
     let log = lines(waiting.0.stderr.take().unwrap());
@@ -360,7 +330,7 @@ fn a_node_with_a_lost_disk_takes_no_part_and_says_what_to_do() {
 
 #[test]
 fn without_a_majority_nothing_is_ready_and_the_status_says_so() {
-    let cluster = Cluster::new();
+    let cluster = Cluster::new(3);
     let mut servers = cluster.start_all();
     servers.drain(1..).for_each(Server::kill);
     let last = &servers[0];

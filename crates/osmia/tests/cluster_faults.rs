@@ -1,0 +1,178 @@
+//! Faults of a cluster under load: killed, stopped, frozen and wiped nodes, and workers whose gateways die.
+
+#[path = "support/cluster.rs"]
+mod cluster;
+mod support;
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use cluster::{Cluster, Guarded, acknowledged, eventually, leaders, report};
+use gateway_interface::{ActivatedJob, StreamActivatedJobsRequest};
+use serde_json::Value;
+use support::*;
+use tonic::Streaming;
+
+/// How long a node is away in the short tests: longer than an election, and than others need to call it gone.
+const AWAY: Duration = Duration::from_secs(2);
+/// Creations that are acknowledged between two faults.
+const BETWEEN: usize = 200;
+
+/// Until so many more creations were acknowledged.
+fn goes_on(ledger: &Path) {
+    let before = acknowledged(ledger);
+    eventually("creations are acknowledged", || acknowledged(ledger) >= before + BETWEEN);
+}
+
+fn all_led(server: &Server, partitions: u64) -> bool {
+    leaders(server).into_keys().eq(1..=partitions)
+}
+
+/// The node that leads the first partition, as another one says.
+fn leader(servers: &[Option<Server>]) -> usize {
+    let asked = servers.iter().flatten().next().expect("one runs");
+    eventually("the partition is led", || leaders(asked).contains_key(&1));
+    leaders(asked)[&1]
+}
+
+/// Nothing was lost, doubled or stuck, and each node says the same.
+fn assert_clean((is_clean, found): (bool, Value)) {
+    assert!(is_clean, "{found:#}");
+    let nodes = found["nodes"].as_array().expect("a list");
+    let instances: BTreeSet<_> = nodes.iter().filter_map(|node| node["instances"].as_u64()).collect();
+    assert!(nodes.len() == 3 && instances.len() == 1 && !instances.contains(&0), "{found:#}");
+}
+
+#[test]
+fn killed_stopped_and_frozen_nodes_lose_nothing_that_was_acknowledged() {
+    let cluster = Cluster::new(3);
+    let ledger = cluster.directory.path().join("ledger");
+    let mut servers: Vec<_> = cluster.start_all().into_iter().map(Some).collect();
+    eventually("all partitions are led", || all_led(servers[0].as_ref().expect("it runs"), 3));
+    let load = cluster.load(&ledger, 100, Duration::from_secs(30));
+    goes_on(&ledger);
+
+    let killed = leader(&servers);
+    servers[killed].take().expect("it runs").kill();
+    goes_on(&ledger);
+    servers[killed] = Some(cluster.start(killed));
+
+    let stopped = (killed + 1) % 3;
+    assert_eq!(servers[stopped].take().expect("it runs").terminate(), Some(0));
+    goes_on(&ledger);
+    servers[stopped] = Some(cluster.start(stopped));
+
+    let frozen = leader(&servers);
+    let others: Vec<_> = (0..3).filter(|node| *node != frozen).collect();
+    let other = |index: usize| servers[others[index]].as_ref().expect("it runs");
+    servers[frozen].as_ref().expect("it runs").freeze();
+    eventually("others lead", || all_led(other(0), 3) && !leaders(other(1)).values().any(|node| *node == frozen));
+    std::thread::sleep(AWAY);
+    servers[frozen].as_ref().expect("it runs").signal("-CONT");
+
+    let report = report(load);
+    let counted = report["outcome"]["rate"]["by_address"].as_array().expect("a list").clone();
+    assert!(counted.iter().any(|address| address["unknown"].as_u64() > Some(0)), "no fault hit anything: {counted:#?}");
+    assert_clean(cluster.audit(&ledger));
+    for server in servers.into_iter().flatten() {
+        assert_eq!(server.terminate(), Some(0));
+    }
+}
+
+/// The lines that a node logs, until one has this in it.
+fn logged(node: &mut Guarded, part: &str) -> String {
+    let log = BufReader::new(node.0.stderr.take().expect("it is piped"));
+    let mut lines = log.lines().map_while(Result::ok);
+    let line = lines.by_ref().find(|line| line.contains(part)).expect("the node says so before it ends");
+    // The pipe must not fill up.
+    std::thread::spawn(move || lines.for_each(drop));
+    line
+}
+
+#[test]
+fn a_node_whose_disk_was_wiped_stays_outside_and_says_what_to_do() {
+    let cluster = Cluster::new(3);
+    let ledger = cluster.directory.path().join("ledger");
+    let mut servers = cluster.start_all();
+    let load = cluster.load(&ledger, 50, Duration::from_secs(12));
+    goes_on(&ledger);
+    servers.pop().expect("three run").kill();
+    std::fs::remove_dir_all(cluster.data(2)).expect("it was there");
+    let mut wiped = cluster.command(2);
+    let mut wiped = Guarded(wiped.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts"));
+    let line = logged(&mut wiped, "cluster replace 2");
+    assert!(line.contains("node 2 has the data directory"), "{line}");
+    goes_on(&ledger);
+    assert!(wiped.0.try_wait().expect("it is a child").is_none(), "it waits");
+    assert!(!cluster.data(2).join("CLUSTER").exists(), "it belongs to nothing");
+    drop(wiped);
+    report(load);
+    // An empty directory in the place of a second node must not make a majority with the first one.
+    servers.pop().expect("two run").kill();
+    std::fs::remove_dir_all(cluster.data(1)).expect("it was there");
+    let wiped = [1, 2].map(|node| {
+        let mut wiped = cluster.command(node);
+        Guarded(wiped.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
+    });
+    for (node, mut wiped) in [1, 2].into_iter().zip(wiped) {
+        logged(&mut wiped, &format!("cluster replace {node}"));
+    }
+    eventually("it is not ready", || servers[0].http("GET", "/ready", "").0 == 503);
+}
+
+/// Asks for jobs with a long lock: only a node that gives them back makes them come again.
+async fn stream(server: &Server, job_type: &str) -> Streaming<ActivatedJob> {
+    let request = StreamActivatedJobsRequest {
+        r#type: job_type.to_owned(),
+        worker: "test".to_owned(),
+        timeout: 24 * 3_600_000,
+        ..StreamActivatedJobsRequest::default()
+    };
+    server.client().await.stream_activated_jobs(request).await.expect("a valid request").into_inner()
+}
+
+async fn next_job(jobs: &mut Streaming<ActivatedJob>) -> ActivatedJob {
+    let job = tokio::time::timeout(LIMIT, jobs.message()).await.expect("a job comes");
+    job.expect("the stream goes on").expect("the stream goes on")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_of_a_worker_go_to_another_one_when_its_gateway_is_killed() {
+    let cluster = Cluster::new(1);
+    let mut servers: Vec<_> = cluster.start_all().into_iter().map(Some).collect();
+    let leading = leader(&servers);
+    let [of_worker, of_others] = [(leading + 1) % 3, (leading + 2) % 3];
+    let mut client = servers[leading].as_ref().expect("it runs").client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    let mut jobs = stream(servers[of_worker].as_ref().expect("it runs"), "work").await;
+    let first = client.create_process_instance(creation("order", "{}")).await.expect("it was deployed").into_inner();
+    let held = next_job(&mut jobs).await;
+    assert_eq!(held.process_instance_key, first.process_instance_key, "pushed through a node that does not lead");
+
+    // The stream was there first, and its job is not given to another one while its gateway lives.
+    let mut others = stream(servers[of_others].as_ref().expect("it runs"), "work").await;
+    servers[of_worker].take().expect("it runs").kill();
+    let again = next_job(&mut others).await;
+    assert_eq!(again.key, held.key, "the job of the killed gateway");
+    let mut other = servers[of_others].as_ref().expect("it runs").client().await;
+    other.complete_job(completion(again.key, "{}")).await.expect("it is held here");
+
+    // The leader dies too, and the stream at the gateway that is left goes on with the next one.
+    servers[of_worker] = Some(cluster.start(of_worker));
+    servers[leading].take().expect("it runs").kill();
+    eventually("another one leads", || leader(&servers) != leading);
+    let mut client = servers[of_worker].as_ref().expect("it runs").client().await;
+    let created = loop {
+        // A creation that came to the old leader may be lost with it.
+        match client.create_process_instance(creation("order", "{}")).await {
+            Ok(created) => break created.into_inner(),
+            Err(status) => assert_eq!(status.code(), tonic::Code::Unavailable, "{status}"),
+        }
+    };
+    let pushed = next_job(&mut others).await;
+    assert_eq!(pushed.process_instance_key, created.process_instance_key, "without opening the stream again");
+    other.complete_job(completion(pushed.key, "{}")).await.expect("it is held here");
+}

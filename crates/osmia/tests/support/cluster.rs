@@ -1,0 +1,207 @@
+//! A cluster of real processes with one list of members, the load on it, and the audit of that.
+#![allow(dead_code, reason = "not every test file uses everything")]
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{LIMIT, Server, program};
+
+/// Ports that the system gives to nobody: a node that is started again finds its own free.
+const PORTS: std::ops::Range<u16> = 11_000..32_000;
+
+/// A port that is free now, another one at each call.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Test programs run next to each other.
+    let first = u16::try_from(std::process::id() % 700).unwrap_or_default() * 30;
+    loop {
+        let next = first.wrapping_add(NEXT.fetch_add(1, Ordering::Relaxed));
+        let port = PORTS.start + next % (PORTS.end - PORTS.start);
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+/// Waits until something holds.
+pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < LIMIT, "{what}: that has not come about");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Kills what still runs when a test fails.
+pub struct Guarded(pub Child);
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // It may have ended already. Its nodes end with it.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Where a node is.
+#[derive(Clone, Debug)]
+pub struct Place {
+    host: String,
+    /// The network namespace that it runs in.
+    namespace: Option<String>,
+    grpc: u16,
+    rest: u16,
+    members: u16,
+}
+
+impl Place {
+    fn here() -> Place {
+        let [grpc, rest, members] = [(); 3].map(|()| free_port());
+        Place { host: "127.0.0.1".to_owned(), namespace: None, grpc, rest, members }
+    }
+
+    /// In a network namespace of its own, so with any port.
+    pub fn in_namespace(namespace: &str, host: &str) -> Place {
+        let namespace = Some(namespace.to_owned());
+        Place { host: host.to_owned(), namespace, grpc: 26_500, rest: 8_080, members: 26_502 }
+    }
+}
+
+/// Three nodes with one list of members, on ports that they keep.
+pub struct Cluster {
+    pub directory: tempfile::TempDir,
+    places: Vec<Place>,
+    partitions: usize,
+    /// Further flags of all nodes.
+    pub flags: Vec<String>,
+}
+
+impl Cluster {
+    pub fn new(partitions: usize) -> Cluster {
+        Cluster::at((0..3).map(|_| Place::here()).collect(), partitions)
+    }
+
+    pub fn at(places: Vec<Place>, partitions: usize) -> Cluster {
+        Cluster { directory: tempfile::tempdir().expect("a directory"), places, partitions, flags: Vec::new() }
+    }
+
+    pub fn data(&self, node: usize) -> PathBuf {
+        self.directory.path().join(format!("node-{node}"))
+    }
+
+    pub fn command(&self, node: usize) -> Command {
+        let address = |(node, place): (usize, &Place)| format!("{node}={}:{}", place.host, place.members);
+        let members: Vec<_> = self.places.iter().enumerate().map(address).collect();
+        let place = &self.places[node];
+        let [number, partitions, grpc, rest] =
+            [node, self.partitions, place.grpc.into(), place.rest.into()].map(|number| number.to_string());
+        let members = members.join(",");
+        let mut flags = vec!["--node-id", &number, "--initial-members", &members, "--partitions", &partitions];
+        flags.extend(["--grpc-port", &grpc, "--http-port", &rest, "--shutdown-drain", "0s"]);
+        flags.extend(["--host", &place.host, "--cluster-host", &place.host]);
+        flags.extend(self.flags.iter().map(String::as_str));
+        let mut plain = program();
+        plain.args(["start", "--management-port", "0", "--data"]).arg(self.data(node)).args(&flags);
+        plain.env("OSMIA_LOG", "warn,raft_engine=error").env("OSMIA_SEARCH_WAIT", "60s");
+        plain.env("OSMIA_REQUEST_TIMEOUT", "600s");
+        let Some(namespace) = &place.namespace else { return plain };
+        let mut inside = Command::new("ip");
+        inside.args(["netns", "exec", namespace]).arg(plain.get_program()).args(plain.get_args());
+        for (name, value) in plain.get_envs() {
+            match value {
+                Some(value) => inside.env(name, value),
+                None => inside.env_remove(name),
+            };
+        }
+        inside
+    }
+
+    pub fn start(&self, node: usize) -> Server {
+        Server::spawn(self.command(node))
+    }
+
+    /// All at once: none is ready before the others have answered.
+    pub fn start_all(&self) -> Vec<Server> {
+        std::thread::scope(|scope| {
+            let starting: Vec<_> = (0..self.places.len()).map(|node| scope.spawn(move || self.start(node))).collect();
+            starting.into_iter().map(|server| server.join().expect("it gets ready")).collect()
+        })
+    }
+
+    /// The addresses of all nodes for gRPC.
+    pub fn grpc(&self) -> String {
+        let addresses: Vec<_> = self.places.iter().map(|place| format!("{}:{}", place.host, place.grpc)).collect();
+        addresses.join(",")
+    }
+
+    /// The addresses of all nodes for REST.
+    pub fn rest(&self) -> String {
+        let addresses: Vec<_> = self.places.iter().map(|place| format!("{}:{}", place.host, place.rest)).collect();
+        addresses.join(",")
+    }
+
+    /// Instances of a process with one task at a rate, through all nodes, with a ledger.
+    pub fn load(&self, ledger: &Path, rate: u64, duration: Duration) -> Guarded {
+        let mut load = program();
+        load.args(["load", "rate", "one-task", "--warm-up", "0s", "--delay", "20ms", "--job-timeout", "20s"]);
+        load.args(["--rate", &rate.to_string(), "--duration", &format!("{}s", duration.as_secs())]);
+        load.args(["--gaps", "--json", "--address", &self.grpc(), "--fsync-directory"]).arg(self.directory.path());
+        load.arg("--ledger").arg(ledger);
+        Guarded(load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
+    }
+
+    /// Whether all nodes have what the ledger says, and the report.
+    pub fn audit(&self, ledger: &Path) -> (bool, Value) {
+        let mut audit = program();
+        audit.args(["load", "audit", "--json", "--settle", "60s", "--address", &self.rest(), "--ledger"]).arg(ledger);
+        let output = audit.output().expect("the binary starts");
+        let report = serde_json::from_slice(&output.stdout);
+        (output.status.success(), report.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))))
+    }
+}
+
+/// The report of the load, once it has ended.
+pub fn report(mut load: Guarded) -> Value {
+    let (mut said, mut complained) = (Vec::new(), Vec::new());
+    let (mut output, mut errors) =
+        (load.0.stdout.take().expect("it is piped"), load.0.stderr.take().expect("so is it"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| std::io::copy(&mut errors, &mut complained));
+        std::io::copy(&mut output, &mut said).expect("it can be read");
+    });
+    let status = load.0.wait().expect("it is a child");
+    assert!(status.success(), "{}", String::from_utf8_lossy(&complained));
+    serde_json::from_slice(&said).expect("a report")
+}
+
+/// Creations that the ledger has as acknowledged.
+pub fn acknowledged(ledger: &Path) -> usize {
+    let text = std::fs::read_to_string(ledger).unwrap_or_default();
+    text.lines().filter(|line| line.contains(" = ")).count()
+}
+
+/// The leaders of partitions, as a node says that is there; none when it does not answer.
+pub fn leaders(server: &Server) -> BTreeMap<u64, usize> {
+    let (code, body) = server.http("GET", "/cluster", "");
+    assert_eq!(code, 200, "{body}");
+    let shown: Value = serde_json::from_str(&body).unwrap_or_else(|_| panic!("no JSON: {body}"));
+    let mut leaders = BTreeMap::new();
+    for node in shown["nodes"].as_array().into_iter().flatten() {
+        for partition in node["partitions"].as_array().into_iter().flatten() {
+            if let ("leader", Some(id), Some(node)) = (
+                partition["role"].as_str().unwrap_or_default(),
+                partition["partitionId"].as_u64(),
+                node["nodeId"].as_u64(),
+            ) {
+                leaders.insert(id, usize::try_from(node).expect("a small number"));
+            }
+        }
+    }
+    leaders
+}
