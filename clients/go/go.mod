@@ -3,6 +3,7 @@ module osmia/clients
 go 1.26
 
 require (
+	github.com/anishathalye/porcupine v1.3.1
 	github.com/camunda/zeebe/clients/go/v8 v8.5.0
 	google.golang.org/grpc v1.62.1
 )
