@@ -163,8 +163,27 @@ async fn a_node_that_drains_serves_while_it_says_that_it_stops() {
     deploy(&mut client, one_task("order", "work")).await;
     assert_eq!(Server::request(&server.rest, "GET", "/v2/topology", "").0, 200);
     assert_eq!(server.http("GET", "/actuator/health/liveness", "").0, 200);
+    let request = gateway_interface::StreamActivatedJobsRequest {
+        r#type: "work".to_owned(),
+        worker: "test".to_owned(),
+        timeout: 60_000,
+        ..Default::default()
+    };
+    let mut stream = client.stream_activated_jobs(request).await.expect("it serves").into_inner();
+    let mut polling = client.clone();
+    let mut polled =
+        Box::pin(async move { polling.activate_jobs(poll("work", LONG_POLL)).await?.into_inner().message().await });
+    // What comes after it on the same connection is answered, so the poll has arrived.
+    tokio::select! {
+        biased;
+        ended = &mut polled => panic!("there is no job: {ended:?}"),
+        topology = client.topology(gateway_interface::TopologyRequest {}) => drop(topology.expect("it serves")),
+    }
     // Who asks again does not want to wait.
     server.signal("-TERM");
+    // On that, clients connect to another node.
+    assert_eq!(stream.message().await.expect_err("it ends").code(), tonic::Code::Unavailable);
+    assert_eq!(polled.await.expect_err("it ends").code(), tonic::Code::Unavailable);
     assert_eq!(server.wait(), Some(0));
 }
 
