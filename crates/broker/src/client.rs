@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use protocol::{Command, PartitionId, Request};
+use protocol::{Command, PartitionId, Payload, Request};
 
 use crate::cluster::{MemberReport, ReplicaStatus, reports};
 use crate::disk::DiskView;
 use crate::entrance::Entrance;
 use crate::flow_control::Admission;
 use crate::inbox::{Inbound, QueuedCommand};
-use crate::requests::KeptCommand;
+use crate::polls::{has_jobs, is_poll};
+use crate::requests::{KeptCommand, ReplyFunction};
 use crate::shared::{JobsAvailableListener, Shared};
 use crate::status::{Health, Role};
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
@@ -216,13 +217,14 @@ impl Client {
         };
         let number = entrance.next_request.fetch_add(1, Ordering::Relaxed);
         command.request = Some(Request { node: self.shared.node, number });
+        let reply = self.note_poll(partition, number, &command.payload, Box::new(reply));
         let (bytes, admission) = match self.encode(&entrance, &command) {
             Ok(encoded) => encoded,
             Err(error) => return refused(reply, error),
         };
         if !entrance.is_open() {
             let command = KeptCommand { bytes: bytes.into(), admission, sender: self.sender };
-            if let Err((reply, error)) = entrance.requests.park(number, command, Box::new(reply)) {
+            if let Err((reply, error)) = entrance.requests.park(number, command, reply) {
                 return refused(reply, error);
             }
             entrance.send_on(&self.shared, number);
@@ -236,7 +238,7 @@ impl Client {
             return refused(reply, entrance.refuse(refusal));
         }
         // Registered before the command leaves: the answer may come before `send` returns.
-        if let Err((reply, error)) = entrance.requests.wait(number, term, Box::new(reply)) {
+        if let Err((reply, error)) = entrance.requests.wait(number, term, reply) {
             return refused(reply, error);
         }
         match admitted {
@@ -253,6 +255,21 @@ impl Client {
             }
         }
         PendingRequest { entrance: Some((entrance, number)) }
+    }
+
+    /// A poll ends with its answer, unless that has jobs: then a client gets them first.
+    fn note_poll(&self, partition: PartitionId, number: u64, payload: &Payload, reply: ReplyFunction) -> ReplyFunction {
+        if !is_poll(payload) {
+            return reply;
+        }
+        self.shared.polls.begin(partition, number);
+        let shared = self.shared.clone();
+        Box::new(move |answer| {
+            if !has_jobs(&answer) {
+                shared.polls.end(partition, number);
+            }
+            reply(answer);
+        })
     }
 
     /// Hands the command to the partition's inbox without waiting for an answer.

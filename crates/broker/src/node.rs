@@ -30,6 +30,7 @@ use crate::inbox::{Inbound, QueuedCommand, Work};
 use crate::maintenance::{Maintenance, MaintenanceThread, Replacement};
 use crate::member::Member;
 use crate::options::NodeOptions;
+use crate::polls::Polls;
 use crate::processing_thread::ProcessingThread;
 use crate::record_log::{RecordLogs, WriteBackThread};
 use crate::replacement_thread::ReplacementThread;
@@ -560,6 +561,7 @@ fn share(
         partition_count: options.partition_count,
         entrances: Entrances::default(),
         inbox,
+        polls: Polls::default(),
         streams: Streams::new(std::iter::empty(), options.stream_window),
         listeners: RwLock::default(),
         command_limit_bytes: options.command_limit_bytes,

@@ -20,6 +20,7 @@ use crate::flow_control::{FlowControlOptions, Limiter, Permit};
 use crate::held::Held;
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::member::Member;
+use crate::polls::Polls;
 use crate::record_log::RecordLogError;
 use crate::requests::Requests;
 use crate::shared::Shared;
@@ -92,6 +93,7 @@ impl Reception {
             disk,
             notes: Notes::default(),
             inbox: sender,
+            polls: Polls::default(),
             streams: Streams::new(partitions(), options.stream_window),
             listeners: RwLock::default(),
             command_limit_bytes: 4 << 20,

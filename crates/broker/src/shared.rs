@@ -16,6 +16,7 @@ use crate::entrance::Entrance;
 use crate::entrances::Entrances;
 use crate::inbox::Inbound;
 use crate::member::Member;
+use crate::polls::Polls;
 use crate::status::{Health, Role};
 use crate::streams::Streams;
 use crate::submit_error::SubmitError;
@@ -54,6 +55,7 @@ pub(crate) struct Shared {
     pub entrances: Entrances,
     pub inbox: Sender<Inbound>,
     pub streams: Streams,
+    pub polls: Polls,
     pub listeners: RwLock<Vec<JobsAvailableListener>>,
     pub command_limit_bytes: usize,
     /// Never used before, in no life of the node.
@@ -156,6 +158,7 @@ impl Shared {
             disk,
             notes: Notes::default(),
             inbox,
+            polls: Polls::default(),
             streams: Streams::new(
                 (1..=partition_count).map(PartitionId),
                 crate::streams::StreamWindow { jobs: window, ..crate::streams::StreamWindow::default() },

@@ -55,7 +55,7 @@ pub use global_listener::configure_global_listeners;
 pub use limits::Limits;
 pub use living::LivingRecords;
 pub use output::{JobsAvailable, OutgoingCommand, Output, Push, Reply, Spent};
-pub use owners::{StreamTotals, give_back_poll, remove_lost_stream};
+pub use owners::{StreamTotals, acknowledge_polls, give_back_poll, remove_lost_stream};
 pub use watch::{Decision, Subject, Unwatched, Watch};
 
 use std::path::Path;

@@ -96,6 +96,12 @@ pub fn remove_lost_stream(stream: StreamId) -> Command {
     Command::of_system(Key::NONE, Payload::JobStream(JobStreamIntent::Remove, Box::new(value)))
 }
 
+/// The command that says that all polls of a life of a node up to this one are delivered or given back.
+pub fn acknowledge_polls(last: Request) -> Command {
+    let value = JobPollValue { node: last.node, number: last.number, ..JobPollValue::default() };
+    Command::of_system(Key::NONE, Payload::JobPoll(JobPollIntent::Acknowledge, Box::new(value)))
+}
+
 /// The command that gives back all jobs of a poll whose answer was not delivered.
 pub fn give_back_poll(poll: Request) -> Command {
     let value = JobPollValue { node: poll.node, number: poll.number, ..JobPollValue::default() };

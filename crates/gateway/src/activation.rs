@@ -296,11 +296,12 @@ fn answer(
             let intent = payload.intent_name();
             Answer::Failed(Failure::Rejected(Box::new(Refusal { intent, key, rejection, at })))
         }
-        Ok(Reply { payload: Payload::JobBatch(_, batch), .. }) => {
+        Ok(Reply { payload: Payload::JobBatch(_, batch), request, .. }) => {
+            let delivery = executor.client.delivery(partition, request);
             let batch = *batch;
             let drained = !batch.truncated && batch.jobs.len() < wanted;
             question.settle(if drained { Finding::Drained } else { Finding::MayHaveMore });
-            Answer::Jobs { drained, jobs: Undelivered::new(executor.client.clone(), batch.job_keys, batch.jobs) }
+            Answer::Jobs { drained, jobs: Undelivered::new(executor.client.clone(), delivery, batch.job_keys, batch.jobs) }
         }
         Ok(reply) => {
             tracing::error!(%partition, kind = reply.payload.value_type().name(), "a request for jobs was answered with something else");

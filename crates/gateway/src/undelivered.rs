@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use broker::Client;
+use broker::{Client, Delivery};
 use protocol::{Command, JobIntent, JobValue, Key, Payload};
 
 /// Jobs that no client has yet. Whatever happens to the request, they are not lost: dropped undelivered, they are given
@@ -10,11 +10,13 @@ use protocol::{Command, JobIntent, JobValue, Key, Payload};
 pub(crate) struct Undelivered {
     client: Client,
     jobs: Vec<(Key, JobValue)>,
+    /// Dropped last: while it is there, the partition keeps the jobs for this node.
+    delivery: Arc<Delivery>,
 }
 
 impl Undelivered {
-    pub(crate) fn new(client: Client, keys: Vec<Key>, jobs: Vec<JobValue>) -> Self {
-        Undelivered { client, jobs: keys.into_iter().zip(jobs).collect() }
+    pub(crate) fn new(client: Client, delivery: Delivery, keys: Vec<Key>, jobs: Vec<JobValue>) -> Self {
+        Undelivered { client, jobs: keys.into_iter().zip(jobs).collect(), delivery: Arc::new(delivery) }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -35,7 +37,8 @@ impl Undelivered {
         });
         let count = fitting.count().max(1).min(self.jobs.len());
         let rest = self.jobs.split_off(count);
-        Undelivered { client: self.client.clone(), jobs: std::mem::replace(&mut self.jobs, rest) }
+        let jobs = std::mem::replace(&mut self.jobs, rest);
+        Undelivered { client: self.client.clone(), jobs, delivery: self.delivery.clone() }
     }
 
     /// Hands the jobs over; from here on they are the client's.

@@ -235,6 +235,18 @@ pub(crate) struct NodeStatus {
     pub replicas: Vec<ReplicaStatus>,
 }
 
+impl NodeStatus {
+    /// How many partitions the node leads.
+    pub fn leaders(&self) -> usize {
+        self.replicas.iter().filter(|replica| replica.role() == Role::Leader).count()
+    }
+
+    /// Its replica of a partition.
+    pub fn replica(&self, partition: PartitionId) -> Option<&ReplicaStatus> {
+        self.replicas.iter().find(|replica| replica.partition == partition.0)
+    }
+}
+
 /// What a node says of one of its replicas.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct ReplicaStatus {

@@ -12,14 +12,22 @@ use peers::NodeNumber;
 use super::messages::{NodeStatus, ReplicaStatus};
 use super::port::ClusterPort;
 use crate::data_directory::store_cluster;
-use crate::inbox::Work;
+use crate::entrance::Entrance;
+use crate::inbox::{Inbound, Work};
 use crate::retention::everybody_has;
 use crate::shared::Shared;
+use crate::status::Health;
 
 /// How often waiting commands are looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 /// How often the streams of the node are compared with the states of partitions.
 const RECONCILIATION_INTERVAL: Duration = Duration::from_secs(1);
+/// Leaders move to spread them when all nodes were there for so long.
+const CALM_MIN: Duration = Duration::from_secs(30);
+/// The time between two such moves.
+const SPREAD_INTERVAL: Duration = Duration::from_secs(2);
+/// A replica that lacks so many entries at most may lead.
+const SPREAD_LAG_ENTRIES_MAX: u64 = 1_000;
 /// How often the node says how it is.
 const STATUS_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -35,6 +43,8 @@ pub(crate) struct ClusterThread {
     next_reconciliation: Instant,
     /// The nodes that were gone at the last look.
     gone: BTreeSet<NodeNumber>,
+    /// Since when all nodes are there.
+    calm_since: Instant,
 }
 
 impl ClusterThread {
@@ -46,7 +56,8 @@ impl ClusterThread {
         stop: Receiver<()>,
     ) -> Self {
         let (next_status, next_reconciliation, gone) = (Instant::now(), Instant::now(), BTreeSet::new());
-        ClusterThread { shared, port, directory, stop, work, next_status, next_reconciliation, gone }
+        let calm_since = Instant::now();
+        ClusterThread { shared, port, directory, stop, work, next_status, next_reconciliation, gone, calm_since }
     }
 
     /// Runs until the node stops.
@@ -63,6 +74,35 @@ impl ClusterThread {
                 self.port.announce(&self.status());
             }
             self.reconcile(now);
+            self.spread_leaders(now);
+        }
+    }
+
+    /// Gives one leadership away when another node that is well has at least two fewer: so leaders that moved because a node
+    /// was away come back, one by one, and only when all is calm.
+    fn spread_leaders(&mut self, now: Instant) {
+        let contacts = self.port.contacts();
+        if contacts.values().any(|contact| !contact.is_alive()) {
+            self.calm_since = now;
+        }
+        if now.saturating_duration_since(self.calm_since) < CALM_MIN {
+            return;
+        }
+        // One after the other: the next one when the news of this one is everywhere.
+        self.calm_since = now - CALM_MIN + SPREAD_INTERVAL;
+        let entrances = self.shared.entrances.all();
+        let own: Vec<_> = entrances.values().filter(|entrance| entrance.is_open()).collect();
+        let least = contacts.iter().min_by_key(|(_, contact)| contact.status.leaders());
+        let Some((node, contact)) = least.filter(|(_, contact)| contact.status.leaders() + 2 <= own.len()) else { return };
+        let has_all = |entrance: &&&Arc<Entrance>| {
+            let group = entrance.group().map_or(0, |group| group.last_index);
+            let theirs = contact.status.replica(entrance.id).filter(|replica| replica.health() == Health::Healthy);
+            theirs.is_some_and(|replica| replica.last_index + SPREAD_LAG_ENTRIES_MAX >= group)
+        };
+        let member = self.port.configuration().and_then(|configuration| configuration.member(*node));
+        if let (Some(entrance), Some(to)) = (own.iter().find(has_all), member) {
+            tracing::info!(partition = %entrance.id, %node, "the leadership goes to a node that leads less");
+            drop(self.shared.inbox.send(Inbound::HandOver { partition: entrance.id, to: Some(to) }));
         }
     }
 

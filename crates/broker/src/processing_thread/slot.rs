@@ -221,6 +221,13 @@ const LOST_MAX: usize = 1_000;
 impl Surroundings {
     fn reconcile(&self, is_leading: bool, engine: &Engine) {
         self.shared.streams.reconcile(&self.shared, self.id, engine);
+        let (node, life) = (self.shared.node, self.shared.life);
+        let (oldest, ended) = (engine.oldest_poll(node, life), self.shared.polls.ended(self.id));
+        if let (Some(oldest), Some(number)) = (oldest, ended)
+            && oldest.number <= number
+        {
+            self.shared.submit_to(self.id, &engine::acknowledge_polls(protocol::Request { node, number }));
+        }
         if is_leading {
             let life = |node| self.shared.life_at(node);
             let streams = engine.lost_streams(life).map(engine::remove_lost_stream).take(LOST_MAX);

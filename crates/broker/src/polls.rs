@@ -1,0 +1,107 @@
+//! The polls of this node: which of their answers are with a client, for the partitions that keep the jobs of the others.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use protocol::{JobBatchIntent, PartitionId, Payload, Request};
+
+use crate::client::Client;
+use crate::shared::Shared;
+use crate::submit_error::SubmitError;
+use engine::Reply;
+
+/// The polls of a node by partition.
+#[derive(Debug, Default)]
+pub(crate) struct Polls(Mutex<BTreeMap<PartitionId, OfPartition>>);
+
+#[derive(Debug, Default)]
+struct OfPartition {
+    /// Polls whose answer has not come, or is not with a client yet.
+    open: BTreeSet<u64>,
+    /// The last poll.
+    last: u64,
+}
+
+impl Polls {
+    /// A poll is on its way.
+    pub fn begin(&self, partition: PartitionId, number: u64) {
+        let mut all = self.0.lock();
+        let polls = all.entry(partition).or_default();
+        polls.open.insert(number);
+        polls.last = polls.last.max(number);
+    }
+
+    /// The jobs of a poll are with a client, or were given back, or there were none.
+    pub fn end(&self, partition: PartitionId, number: u64) {
+        if let Some(polls) = self.0.lock().get_mut(&partition) {
+            polls.open.remove(&number);
+        }
+    }
+
+    /// The last poll up to which all have ended.
+    pub fn ended(&self, partition: PartitionId) -> Option<u64> {
+        let all = self.0.lock();
+        let polls = all.get(&partition)?;
+        Some(polls.open.first().map_or(polls.last, |first| first.saturating_sub(1)))
+    }
+}
+
+/// Whether a command asks for jobs.
+pub(crate) fn is_poll(payload: &Payload) -> bool {
+    matches!(payload, Payload::JobBatch(JobBatchIntent::Activate, _))
+}
+
+/// Whether an answer has jobs, whose poll ends when a client has them.
+pub(crate) fn has_jobs(answer: &Result<Reply, SubmitError>) -> bool {
+    match answer {
+        Ok(Reply { payload: Payload::JobBatch(_, batch), .. }) => !batch.jobs.is_empty(),
+        _ => false,
+    }
+}
+
+/// Jobs of a poll on their way to a client. Dropped when they are with the client, or were given back.
+pub struct Delivery {
+    shared: Arc<Shared>,
+    partition: PartitionId,
+    poll: u64,
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        self.shared.polls.end(self.partition, self.poll);
+    }
+}
+
+impl std::fmt::Debug for Delivery {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Delivery").field("partition", &self.partition).field("poll", &self.poll).finish()
+    }
+}
+
+impl Client {
+    /// The jobs of an answered poll are on their way. While one of them is not delivered, the partition keeps them for this
+    /// node: should the node be gone, other workers get them at once.
+    pub fn delivery(&self, partition: PartitionId, poll: Request) -> Delivery {
+        Delivery { shared: self.shared.clone(), partition, poll: poll.number }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn polls_have_ended_up_to_the_first_that_has_not() {
+        let (polls, partition) = (Polls::default(), PartitionId(1));
+        assert_eq!(polls.ended(partition), None);
+        (5..=8).for_each(|number| polls.begin(partition, number));
+        assert_eq!(polls.ended(partition), Some(4));
+        polls.end(partition, 6);
+        assert_eq!(polls.ended(partition), Some(4));
+        polls.end(partition, 5);
+        assert_eq!(polls.ended(partition), Some(6));
+        [7, 8].map(|number| polls.end(partition, number));
+        assert_eq!(polls.ended(partition), Some(8));
+    }
+}
