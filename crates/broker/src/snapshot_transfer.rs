@@ -66,9 +66,10 @@ impl SnapshotExchange {
         Ok(())
     }
 
-    /// The connection from a node broke: the rest of what it was sending never comes.
-    pub fn disconnected(&self, from: NodeId) {
-        drop(self.receiver.send(Incoming::Disconnected(from)));
+    /// A connection with a node broke: parts of states on their way to it, or from it, may be lost.
+    pub fn disconnected(&self, node: NodeId) {
+        drop(self.sender.send(ToSender::Disconnected(node)));
+        drop(self.receiver.send(Incoming::Disconnected(node)));
     }
 }
 

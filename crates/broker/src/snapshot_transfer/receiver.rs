@@ -44,6 +44,8 @@ pub struct SnapshotReceiver {
     received: ReceivedStates,
     receiver: replication::SnapshotReceiver,
     present: Option<Present>,
+    /// Of this one, what still comes gets no answer again.
+    refused: Option<(NodeId, GroupId, u64)>,
 }
 
 /// The state that is coming in.
@@ -67,7 +69,7 @@ impl SnapshotReceiver {
         received: ReceivedStates,
     ) -> Self {
         let receiver = replication::SnapshotReceiver::new();
-        SnapshotReceiver { host, transport, incoming, stop, received, receiver, present: None }
+        SnapshotReceiver { host, transport, incoming, stop, received, receiver, present: None, refused: None }
     }
 
     /// Runs until the node stops.
@@ -127,7 +129,7 @@ impl SnapshotReceiver {
             return self.answer(next, false);
         }
         match self.receiver.start(message, &mut self.received) {
-            Ok(()) => self.present = Some(next),
+            Ok(()) => (self.present, self.refused) = (Some(next), None),
             Err(error) => {
                 tracing::warn!(%group, node = %from, %error, "a state cannot be received");
                 self.present = None;
@@ -137,10 +139,16 @@ impl SnapshotReceiver {
     }
 
     fn part(&mut self, chunk: &SnapshotChunk) {
-        let is_present =
-            |of: &Present| (of.from, of.group, of.index) == (chunk.from, chunk.group, chunk.position.index);
-        // The rest of one that was refused.
-        let Some(mut present) = self.present.filter(is_present) else { return };
+        let of = (chunk.from, chunk.group, chunk.position.index);
+        let is_present = |present: &Present| (present.from, present.group, present.index) == of;
+        let Some(mut present) = self.present.filter(is_present) else {
+            // The rest of one that was refused or dropped: its sender must not go on without knowing that.
+            if self.refused != Some(of) {
+                let (from, group, index) = of;
+                self.answer(Present { from, group, index, bytes_left: 0, last_part: Instant::now() }, false);
+            }
+            return;
+        };
         let bytes = chunk.data.len() as u64;
         if bytes > present.bytes_left {
             tracing::warn!(group = %chunk.group, node = %chunk.from, "a state has more bytes than were announced");
@@ -180,7 +188,8 @@ impl SnapshotReceiver {
     }
 
     /// Without an answer the sender waits for a while, and sends again.
-    fn answer(&self, to: Present, is_taken: bool) {
+    fn answer(&mut self, to: Present, is_taken: bool) {
+        self.refused = (!is_taken).then_some((to.from, to.group, to.index));
         let outcome = Outcome { group: to.group, index: to.index, is_taken };
         let bytes = Envelope::Outcome(outcome).encode();
         for _ in 0..ANSWER_ATTEMPTS_MAX {

@@ -45,6 +45,8 @@ pub enum ToSender {
         /// What became of it.
         outcome: Outcome,
     },
+    /// What is on its way to this follower may be lost.
+    Disconnected(NodeId),
 }
 
 /// Sends one state at a time.
@@ -94,6 +96,8 @@ enum Failure {
     TooSlow,
     #[error("the receiver refused it")]
     Refused,
+    #[error("the connection broke before the receiver had all of it")]
+    Disconnected,
     #[error("the node stops")]
     Stops,
 }
@@ -175,6 +179,12 @@ impl SnapshotSender {
                     false => self.failed(pending.group, from, &Failure::Refused),
                 }
             }
+            ToSender::Disconnected(node) => {
+                let pending = self.pending.get(&node).filter(|pending| pending.index.is_some()).copied();
+                if let Some(pending) = pending {
+                    self.failed(pending.group, node, &Failure::Disconnected);
+                }
+            }
         }
     }
 
@@ -209,8 +219,8 @@ impl SnapshotSender {
                     pending.until = Instant::now() + ANSWER_TIME_MAX + ANSWER_TIME_FOR_EACH_PART * parts;
                 }
             }
-            // The answer was taken.
-            Err(Failure::Refused) => {}
+            // The message that says so was taken.
+            Err(Failure::Refused | Failure::Disconnected) => {}
             Err(failure) => self.failed(group, to, &failure),
         }
     }

@@ -55,7 +55,6 @@ impl Shell for Brought {
 
     fn follow(&mut self, _: PartitionId, _: Option<NodeId>, _: u64) {}
 
-
     fn install(&mut self, _: PartitionId, index: u64) {
         self.installs.push(index);
     }
@@ -104,12 +103,19 @@ struct Wires {
     /// What is sent with these numbers finds no room, or breaks the connection.
     full: usize,
     broken: usize,
+    /// What is sent with this number is lost, and then nobody knows yet.
+    lost: Arc<AtomicUsize>,
+    is_lost: Arc<AtomicBool>,
 }
 
 impl SnapshotTransport for Wires {
     fn send(&self, to: NodeId, bytes: &[u8]) -> Result<(), TransportError> {
         let exchange = self.exchanges.lock()[&to].clone();
         match self.sent.fetch_add(1, Ordering::Relaxed) {
+            number if number == self.lost.load(Ordering::Relaxed) => {
+                self.is_lost.store(true, Ordering::Relaxed);
+                return Ok(());
+            }
             number if number == self.full => return Err(TransportError::Full),
             number if number == self.broken => {
                 exchange.disconnected(self.from);
@@ -145,6 +151,8 @@ fn state_directory(directory: &TempDir, node: NodeId) -> PathBuf {
 
 struct Cluster {
     directory: TempDir,
+    lost: Arc<AtomicUsize>,
+    is_lost: Arc<AtomicBool>,
     nodes: Vec<Node>,
     away: BTreeSet<NodeId>,
 }
@@ -153,13 +161,22 @@ impl Cluster {
     fn new(limits: RetentionLimits, full: usize, broken: usize) -> Self {
         let directory = tempfile::tempdir().expect("temporary");
         let exchanges = Arc::<Mutex<BTreeMap<NodeId, SnapshotExchange>>>::default();
+        let (lost, is_lost) = (Arc::new(AtomicUsize::new(usize::MAX)), Arc::<AtomicBool>::default());
         let nodes = NODES.map(|id| {
-            let wires = Wires { from: id, exchanges: exchanges.clone(), sent: Arc::default(), full, broken };
+            let (exchanges, sent) = (exchanges.clone(), Arc::default());
+            let (lost, is_lost) = (lost.clone(), is_lost.clone());
+            let wires = Wires { from: id, exchanges: exchanges.clone(), sent, full, broken, lost, is_lost };
             let (exchange, ends) = SnapshotExchange::new();
             exchanges.lock().insert(id, exchange.clone());
             Node::start(id, &directory, limits, Arc::new(wires), (exchange, ends))
         });
-        Cluster { directory, nodes: nodes.into(), away: BTreeSet::new() }
+        Cluster { directory, lost, is_lost, nodes: nodes.into(), away: BTreeSet::new() }
+    }
+
+    /// What a node sends with this number is lost. Returns whether that has happened.
+    fn lost_part(&self, number: usize) -> Arc<AtomicBool> {
+        self.lost.store(number, Ordering::Relaxed);
+        self.is_lost.clone()
     }
 
     /// Time passes, and everything that is there to do is done.
@@ -387,4 +404,25 @@ fn a_state_that_does_not_arrive_is_sent_again() {
     assert!(!cluster.node(AWAY).installs.is_empty());
     let left: Vec<_> = std::fs::read_dir(received.join("received")).expect("it is there").collect();
     assert!(left.is_empty(), "nothing is left of states that did not become whole: {left:?}");
+}
+
+#[test]
+fn a_state_that_was_lost_on_its_way_is_sent_again_soon() {
+    // The part after the announcement vanishes with its connection, and nobody receives it.
+    let mut cluster = Cluster::new(LITTLE, usize::MAX, usize::MAX);
+    let is_lost = cluster.lost_part(1);
+    cluster.write(5);
+    cluster.away.insert(AWAY);
+    cluster.write(100);
+    cluster.away.clear();
+    let until = Instant::now() + LIMIT;
+    while !is_lost.load(Ordering::Relaxed) {
+        cluster.turn();
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(Instant::now() < until, "a state is sent");
+    }
+    // Whoever sends notices the broken connection; without that it would wait a minute for the answer.
+    cluster.nodes.iter().for_each(|node| node.exchange.disconnected(AWAY));
+    cluster.catch_up();
+    assert_eq!(cluster.node(AWAY).installs.len(), 1);
 }
