@@ -315,8 +315,8 @@ fn has_cluster(data: &Path) -> bool {
     data.join("CLUSTER").exists()
 }
 
-#[test]
-fn a_node_with_a_lost_disk_takes_no_part_and_says_what_to_do() {
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_with_a_lost_disk_takes_no_part_until_it_has_its_place_again() {
     let cluster = Cluster::new();
     let mut servers = cluster.start_all();
     servers.remove(2).kill();
@@ -330,7 +330,9 @@ fn a_node_with_a_lost_disk_takes_no_part_and_says_what_to_do() {
     let at = arguments.iter().position(|word| word == "--management-port").expect("it is given");
     let mut lost = program();
     lost.args(&arguments[..=at]).arg(management.port().to_string()).args(&arguments[at + 2..]);
-    let mut lost = Guarded(lost.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap());
+    // Its lines are read as they come, so it is not waited for.
+    let mut lost = Guarded(lost.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
+    let output = lines(lost.0.stdout.take().unwrap());
     let log = lines(lost.0.stderr.take().unwrap());
     let line = line_with(&log, "this node has not started yet");
     assert!(line.contains("osmia cluster replace 2"), "{line}");
@@ -343,6 +345,27 @@ fn a_node_with_a_lost_disk_takes_no_part_and_says_what_to_do() {
     let health = operate(&management, &["health"]);
     assert!(said(&health.stdout).contains("osmia cluster replace 2"), "{}", said(&health.stdout));
     assert_eq!(servers[0].http("GET", "/ready", "").0, 200);
+
+    let replaced = operate(&servers[0].management, &["cluster", "replace", "2"]);
+    assert!(replaced.status.success(), "{}", said(&replaced.stderr));
+    line_with(&output, "Osmia is ready");
+    let status = || json(&said(&operate(&management, &["cluster", "status", "--json"]).stdout));
+    eventually("its replicas have everything", || {
+        let shown = status();
+        let replicas = shown["nodes"][2]["partitions"].as_array().cloned().unwrap_or_default();
+        let has_all = |replica: &Value| replica["role"] == "leader" || replica["lagEntries"] == 0;
+        replicas.len() == 3 && replicas.iter().all(has_all)
+    });
+    run_an_instance(&servers.iter().collect::<Vec<_>>(), 0, "after").await;
+    // The other one may be lost now.
+    servers.remove(1).kill();
+    let status = || json(&said(&operate(&servers[0].management, &["cluster", "status", "--json"]).stdout));
+    eventually("those two elect leaders", || {
+        let shown = status();
+        let all = (0..3).flat_map(|node| shown["nodes"][node]["partitions"].as_array().cloned().unwrap_or_default());
+        let leaders: Vec<_> = all.filter(|replica| replica["role"] == "leader").collect();
+        leaders.len() == 3 && shown["nodes"][1]["partitions"] == serde_json::json!([])
+    });
     signal(lost.0.id(), "-TERM");
     assert_eq!(lost.0.wait().unwrap().code(), Some(0));
 }
