@@ -13,7 +13,7 @@ use crate::configuration::duration;
 use crate::management_server::{self, Answer, ManagementServer, Method};
 use crate::outcome::Outcome;
 use crate::output::Output;
-use status::{ClusterStatus, NodeStatus, ReplicaStatus};
+use status::{ClusterStatus, NodeStatus, ReplicaRole, ReplicaStatus};
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -151,9 +151,13 @@ fn rows(node: &NodeStatus) -> Vec<Vec<String>> {
 fn columns(replica: &ReplicaStatus) -> [String; 5] {
     let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
     let word = |value: serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let role = match (replica.role, replica.is_voter) {
+        (ReplicaRole::Follower, Some(false)) => "learner".to_owned(),
+        (role, _) => word(json!(role)),
+    };
     [
         replica.partition_id.to_string(),
-        word(json!(replica.role)),
+        role,
         word(json!(replica.health)),
         number(replica.term),
         number(replica.lag_entries),
@@ -177,7 +181,7 @@ mod tests {
             "clusterId": "c", "partitionsCount": 2, "replicationFactor": 2, "answeredBy": 0, "nodes": [
                 { "nodeId": 0, "address": "a:1", "version": "8.8", "directoryId": "f0", "starts": 3, "partitions": [
                     { "partitionId": 1, "role": "leader", "health": "healthy", "leader": 0, "term": 5 },
-                    { "partitionId": 2, "role": "follower", "health": "leftOut", "lagEntries": 7, "lastContactMilliseconds": 12 },
+                    { "partitionId": 2, "role": "follower", "health": "leftOut", "isVoter": false, "lagEntries": 7, "lastContactMilliseconds": 12 },
                 ]},
                 { "nodeId": 1, "clusterAddress": "b:2", "lastContactMilliseconds": 61_000, "partitions": [] },
             ],
@@ -189,7 +193,7 @@ mod tests {
                 "cluster c: 2 node(s), 2 partition(s), 2 replica(s) each, as node 0 sees it",
                 "node  address  version  directory    partition  role            health   term  lag  last contact",
                 "0     a:1      8.8      f0, start 3  1          leader          healthy  5     -    -",
-                "                                     2          follower        leftOut  -     7    12 ms",
+                "                                     2          learner         leftOut  -     7    12 ms",
                 "1     b:2      -        -            -          not heard from  -        -     -    61 s",
             ]
         );

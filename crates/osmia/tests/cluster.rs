@@ -350,11 +350,11 @@ async fn a_node_with_a_lost_disk_takes_no_part_until_it_has_its_place_again() {
     assert!(replaced.status.success(), "{}", said(&replaced.stderr));
     line_with(&output, "Osmia is ready");
     let status = || json(&said(&operate(&management, &["cluster", "status", "--json"]).stdout));
-    eventually("its replicas have everything", || {
+    eventually("its replicas have everything, and vote", || {
         let shown = status();
         let replicas = shown["nodes"][2]["partitions"].as_array().cloned().unwrap_or_default();
         let has_all = |replica: &Value| replica["role"] == "leader" || replica["lagEntries"] == 0;
-        replicas.len() == 3 && replicas.iter().all(has_all)
+        replicas.len() == 3 && replicas.iter().all(|replica| has_all(replica) && replica["isVoter"] == true)
     });
     run_an_instance(&servers.iter().collect::<Vec<_>>(), 0, "after").await;
     // The other one may be lost now.

@@ -34,6 +34,9 @@ pub struct ReplicaReport {
     pub term: u64,
     /// The index of the last entry of its log.
     pub last_index: u64,
+    /// Whether it votes, as the log of the node that reports says. A group whose members are being changed has no new voters
+    /// yet; none while that node does not know.
+    pub is_voter: Option<bool>,
 }
 
 /// All members in the order of their numbers; none of a node alone.
@@ -48,6 +51,16 @@ fn of_port(shared: &Shared, port: &ClusterPort) -> Vec<MemberReport> {
         let membership = configuration.as_ref().and_then(|known| known.members.get(&node));
         membership.map(|membership| membership.directory.to_string())
     };
+    let groups: BTreeMap<_, _> = shared
+        .entrances
+        .all()
+        .values()
+        .filter_map(|entrance| Some((entrance.id, entrance.group()?.membership)))
+        .collect();
+    let is_voter = |node: NodeNumber, partition: PartitionId| {
+        let member = configuration.as_ref()?.member(node)?;
+        groups.get(&partition).map(|membership| membership.voters.contains(&member) && !membership.is_joint())
+    };
     let own = MemberReport {
         node: port.own().0,
         directory: directory(port.own()),
@@ -59,7 +72,10 @@ fn of_port(shared: &Shared, port: &ClusterPort) -> Vec<MemberReport> {
             .values()
             .map(|entrance| {
                 let last_index = entrance.group().map_or(0, |group| group.last_index);
-                (entrance.id, ReplicaReport { term: entrance.term(), last_index })
+                (
+                    entrance.id,
+                    ReplicaReport { term: entrance.term(), last_index, is_voter: is_voter(port.own(), entrance.id) },
+                )
             })
             .collect(),
     };
@@ -73,7 +89,8 @@ fn of_port(shared: &Shared, port: &ClusterPort) -> Vec<MemberReport> {
             .replicas
             .iter()
             .map(|replica| {
-                (PartitionId(replica.partition), ReplicaReport { term: replica.term, last_index: replica.last_index })
+                let (id, term, last_index) = (PartitionId(replica.partition), replica.term, replica.last_index);
+                (id, ReplicaReport { term, last_index, is_voter: is_voter(node, id) })
             })
             .collect(),
     });

@@ -54,6 +54,9 @@ pub(crate) struct ReplicaStatus {
     pub partition_id: u16,
     pub role: ReplicaRole,
     pub health: ReplicaHealth,
+    /// Whether it votes. One that does not gets the data first, for example of a node that was replaced.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_voter: Option<bool>,
     /// The node that leads the partition.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leader: Option<u32>,
@@ -180,6 +183,7 @@ impl ReplicaStatus {
         let replica_of = |node| report_of(node)?.replicas.get(&PartitionId(self.partition_id)).copied();
         let Some(replica) = replica_of(node) else { return };
         self.term = Some(replica.term).filter(|term| *term > 0);
+        self.is_voter = replica.is_voter;
         let Some(leader) = self.leader.filter(|leader| *leader != node) else { return };
         // Both said it a moment ago, not at the same time, so a replica may seem to be ahead.
         self.lag_entries = replica_of(leader).map(|leader| leader.last_index.saturating_sub(replica.last_index));
@@ -202,6 +206,7 @@ impl ReplicaStatus {
                 Health::Dead => ReplicaHealth::Dead,
                 Health::LeftOut => ReplicaHealth::LeftOut,
             },
+            is_voter: None,
             leader,
             term: None,
             lag_entries: None,
@@ -277,7 +282,10 @@ mod tests {
             directory: Some(format!("d{node}")),
             starts: Some(3),
             last_contact: milliseconds.map(Duration::from_millis),
-            replicas: BTreeMap::from([(PartitionId(1), ReplicaReport { term: 4, last_index })]),
+            replicas: BTreeMap::from([(
+                PartitionId(1),
+                ReplicaReport { term: 4, last_index, is_voter: Some(node != 0) },
+            )]),
         };
         let mut away = report(2, 0, Some(90_000));
         away.replicas.clear();
@@ -288,6 +296,7 @@ mod tests {
         let expected = (Some(4), Some(10), Some(12));
         assert_eq!((replica.term, replica.lag_entries, replica.last_contact_milliseconds), expected);
         assert_eq!((&follower.directory_id, follower.last_contact_milliseconds), (&Some("d0".to_owned()), None));
+        assert_eq!((replica.is_voter, leader.partitions[0].is_voter), (Some(false), Some(true)));
         let replica = &leader.partitions[0];
         assert_eq!((replica.term, replica.lag_entries, replica.last_contact_milliseconds), (Some(4), None, None));
         assert_eq!((leader.last_contact_milliseconds, leader.starts), (Some(12), Some(3)));
