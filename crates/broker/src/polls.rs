@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(polls.ended(partition), Some(4));
         polls.end(partition, 5);
         assert_eq!(polls.ended(partition), Some(6));
-        [7, 8].map(|number| polls.end(partition, number));
+        [7, 8].into_iter().for_each(|number| polls.end(partition, number));
         assert_eq!(polls.ended(partition), Some(8));
     }
 }

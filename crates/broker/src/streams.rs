@@ -262,7 +262,10 @@ impl Streams {
     fn reconcile_open(&self, shared: &Shared, partition: PartitionId, stream: &Stream, totals: Option<StreamTotals>) {
         let credit = stream.credit(partition);
         let mut credit = credit.lock();
-        let lacks_grant = |totals: &StreamTotals| totals.granted != totals.granted.max(credit.granted);
+        let (granted, delivered) = (credit.granted, credit.delivered.jobs);
+        // What is not known to be delivered is given to others when this node is lost, so it must not grow old.
+        let lacks_grant =
+            |totals: &StreamTotals| totals.granted != totals.granted.max(granted) || totals.delivered < delivered;
         match (totals, credit.seen) {
             (None, Seen::Missing) => {
                 credit.seen = Seen::NotYet;

@@ -317,12 +317,12 @@ fn has_cluster(data: &Path) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_with_a_lost_disk_takes_no_part_until_it_has_its_place_again() {
-    let cluster = Cluster::new();
+    let cluster = Cluster::new(3);
     let mut servers = cluster.start_all();
     servers.remove(2).kill();
     std::fs::remove_dir_all(cluster.directory.path().join("node-2")).unwrap();
     // It must be asked before it is ready, so its port must be known.
-    let held = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let held = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
     let management = held.local_addr().expect("bound");
     drop(held);
     let usual = cluster.command(2);
