@@ -76,6 +76,11 @@ pub struct PendingRequest {
 }
 
 impl PendingRequest {
+    /// The number of the request; none when the command was refused at once.
+    pub fn number(&self) -> Option<u64> {
+        self.entrance.as_ref().map(|(_, number)| *number)
+    }
+
     /// The answer is no longer wanted: forgets the reply function, which is then never called. The command is still
     /// carried out.
     pub fn cancel(self) {
@@ -119,16 +124,20 @@ impl Client {
             partitions,
         };
         let mut nodes = vec![node];
-        let contacts = self.shared.port.as_ref().map(|port| port.contacts()).unwrap_or_default();
+        let port = self.shared.port.as_ref();
+        let (contacts, now) = port.map(|port| (port.contacts(), port.now())).unzip();
+        let contacts = contacts.unwrap_or_default();
         // Every node holds a replica of every partition.
         let size = u16::try_from(contacts.len() + 1).unwrap_or(u16::MAX);
-        nodes.extend(contacts.into_iter().filter(|(_, contact)| contact.is_alive()).map(|(node, contact)| NodeView {
-            node_id: node.0,
-            partitions: contact.status.replicas.iter().map(ReplicaStatus::view).collect(),
-            host: contact.status.host,
-            port: contact.status.port,
-            version: contact.status.version,
-        }));
+        nodes.extend(contacts.into_iter().filter(|(_, contact)| now.is_some_and(|now| contact.is_alive(now))).map(
+            |(node, contact)| NodeView {
+                node_id: node.0,
+                partitions: contact.status.replicas.iter().map(ReplicaStatus::view).collect(),
+                host: contact.status.host,
+                port: contact.status.port,
+                version: contact.status.version,
+            },
+        ));
         nodes.sort_by_key(|node| node.node_id);
         ClusterView {
             nodes,

@@ -9,11 +9,12 @@ mod replacement;
 mod report;
 mod thread;
 
-pub(crate) use configuration::{ClusterConfiguration, life};
+pub(crate) use configuration::{ClusterConfiguration, Membership, life};
+pub(crate) use founding::{Empty, Founding};
 pub(crate) use joining::ClosePort;
 pub use joining::{JoinError, Joining};
-pub(crate) use messages::{ForwardedCommand, RefusedCommand, ReplicaStatus};
-pub(crate) use port::ClusterPort;
+pub(crate) use messages::{ForwardedCommand, NodeStatus, RefusedCommand, ReplicaStatus, kind};
+pub(crate) use port::{ClusterPort, Received};
 pub use replacement::ReplaceError;
 pub(crate) use report::reports;
 pub use report::{MemberReport, ReplicaReport};

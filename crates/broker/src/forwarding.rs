@@ -6,6 +6,7 @@
 //! given to a leader is never given to another one.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use peers::{NodeNumber, SendError};
 use protocol::{Command, PartitionId, Request};
@@ -16,6 +17,7 @@ use crate::flow_control::{Admission, Refusal};
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::requests::KeptCommand;
 use crate::shared::Shared;
+use crate::status::{Health, Role};
 use crate::submit_error::SubmitError;
 use crate::turns::{HeldCommand, SenderId};
 
@@ -39,6 +41,31 @@ impl Entrance {
         for number in self.requests.parked() {
             self.send_on(shared, number);
         }
+    }
+
+    /// This node follows, or looks for, the leader of a term.
+    pub fn follow(&self, shared: &Shared, leader: Option<u32>, term: u64) {
+        self.set_lead(term, leader);
+        self.set_role(Role::Follower);
+        if leader.is_some() && !self.health().has_stopped() {
+            self.set_health(Health::Healthy);
+        }
+        self.send_parked(shared);
+    }
+
+    /// Everything before a leadership is applied: commands may come in, unless it has ended meanwhile.
+    pub fn begin_leadership(&self, shared: &Shared, leadership: u64) {
+        self.set_health(Health::Healthy);
+        if self.open(leadership) {
+            self.send_parked(shared);
+        }
+    }
+
+    /// The leadership has ended, or ends before it began: nothing comes in any more, and what waits for room goes to whoever
+    /// leads next.
+    pub fn end_leadership(&self) {
+        self.close();
+        self.pass_on_held();
     }
 
     /// A command was parked, and this node leads now.
@@ -133,6 +160,14 @@ impl Shared {
         }
         let sender = SenderId::at(origin, sender);
         entrance.take_in(self, request, sender, admission, bytes.to_vec());
+    }
+
+    /// Refuses commands that have waited for a leader for too long, and sends the others on. For many times a second.
+    pub fn look_after_parked(&self, now: Instant) {
+        for entrance in self.entrances.all().values() {
+            entrance.requests.refuse_parked(now);
+            entrance.send_parked(self);
+        }
     }
 
     fn take_internal(&self, entrance: &Arc<Entrance>, admission: Admission, bytes: &[u8]) {

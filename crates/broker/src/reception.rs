@@ -1,6 +1,9 @@
-//! The way into a node and out of it, without its threads: clients submit, flow control admits or lets wait, requests are
-//! answered, and jobs go to streams, by the code of production. It is what a simulation has of a node beside the loops.
+//! The way into a node and out of it, without its threads: clients submit, flow control admits or lets wait, commands go to
+//! the nodes that lead, requests are answered, and jobs go to streams, by the code of production. It is what a simulation has
+//! of a node beside the loops.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -8,12 +11,14 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Receiver;
 use engine::{Engine, FeatureLevel, Push, Reply};
 use parking_lot::{Mutex, RwLock};
-use protocol::{PartitionId, Request};
+use peers::{DirectoryId, Identity, Lane, NodeNumber, Receiver as _};
+use protocol::{Command, PartitionId, Request};
 use replication::NodeId;
 
 use crate::applying::Notes;
 use crate::client::Client;
 use crate::clock::Clock;
+use crate::cluster::{ClusterConfiguration, ClusterPort, Empty, Founding, Membership, NodeStatus, Received, kind};
 use crate::disk::Disk;
 use crate::entrance::Entrance;
 use crate::flow_control::{FlowControlOptions, Limiter, Permit};
@@ -24,7 +29,7 @@ use crate::polls::Polls;
 use crate::record_log::RecordLogError;
 use crate::requests::Requests;
 use crate::shared::Shared;
-use crate::status::{Health, Role};
+use crate::status::Role;
 use crate::streams::{StreamWindow, Streams};
 
 /// A node that is nothing but its way in and out.
@@ -32,6 +37,8 @@ use crate::streams::{StreamWindow, Streams};
 pub struct Reception {
     shared: Arc<Shared>,
     inbox: Receiver<Inbound>,
+    /// When its own time began. It does not go by itself.
+    began: Instant,
 }
 
 /// How a reception is set up.
@@ -49,6 +56,26 @@ pub struct ReceptionOptions {
     pub waiting_requests_limit: usize,
     /// What job streams may hold.
     pub stream_window: StreamWindow,
+    /// Which number in the Raft groups the members of the cluster have, this one included; empty for a node alone.
+    pub members: BTreeMap<u32, MemberNumber>,
+}
+
+/// A member as the others know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberNumber {
+    /// The number of its directory, not 0.
+    pub member: NodeId,
+    /// How many directories had the place before.
+    pub replaced: u32,
+}
+
+/// What a node says to another one, besides Raft and snapshots, on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeFrame {
+    /// The number of the node to which it goes.
+    pub to: u32,
+    kind: u8,
+    payload: bytes::Bytes,
 }
 
 /// A command that was taken in, for the log.
@@ -66,6 +93,8 @@ impl Reception {
     /// One whose partitions have no leader here yet, on a disk that never fills up.
     pub fn new(options: &ReceptionOptions) -> Self {
         let (sender, inbox) = crossbeam_channel::unbounded();
+        let began = Instant::now();
+        let port = (!options.members.is_empty()).then(|| port(options, began));
         let disk = Arc::new(Disk::unlimited());
         let flow_control = &options.flow_control;
         let entrance = |id| {
@@ -73,14 +102,14 @@ impl Reception {
             let held = Held::new(flow_control.held_commands, flow_control.inflight_limit_bytes);
             let entrance = Entrance::new(id, limiter, Requests::new(id, options.waiting_requests_limit), held);
             entrance.next_request.store(Shared::first_number(options.life), Ordering::Release);
-            entrance.at(options.node, None)
+            entrance.at(options.node, port.clone())
         };
         let partitions = || (1..=options.partition_count).map(PartitionId);
         let shared = Shared {
             node: options.node,
             member: NodeId(u64::from(options.node)),
             life: options.life,
-            port: None,
+            port: port.clone(),
             cluster_id: Mutex::default(),
             last_completed_change: Mutex::default(),
             global_listeners: Arc::default(),
@@ -105,7 +134,63 @@ impl Reception {
             crashed: AtomicBool::new(false),
             failure: Mutex::default(),
         };
-        Reception { shared: Arc::new(shared), inbox }
+        let shared = Arc::new(shared);
+        if let Some(port) = &port {
+            port.serve(&shared);
+        }
+        Reception { shared, inbox, began }
+    }
+
+    /// So much of the node's life has passed.
+    pub fn set_now(&self, elapsed: Duration) {
+        if let Some(port) = &self.shared.port {
+            port.set_now(self.began + elapsed);
+        }
+    }
+
+    /// What goes to other nodes.
+    pub fn frames(&self) -> Vec<NodeFrame> {
+        let frames = self.shared.port.iter().flat_map(|port| port.take_frames());
+        // Nothing is founded here.
+        let is_taken = |kind| matches!(kind, kind::COMMAND | kind::REFUSAL | kind::STATUS);
+        let taken = frames.filter(|frame| is_taken(frame.kind));
+        taken.map(|frame| NodeFrame { to: frame.to.0, kind: frame.kind, payload: frame.payload }).collect()
+    }
+
+    /// Something came from another node, in its life of this number.
+    pub fn arrived(&self, from: u32, life: u64, frame: &NodeFrame) {
+        let Some(port) = &self.shared.port else { return };
+        let (from, received) = (NodeNumber(from), Received(port.clone()));
+        let known = port.contacts().get(&from).and_then(|contact| Some(contact.identity.as_ref()?.boot));
+        if known.is_none_or(|known| known < life) {
+            received.connected(&identity(from, life), Lane::Requests);
+        }
+        received.received(from, Lane::Requests, frame.kind, frame.payload.clone());
+    }
+
+    /// Says to the other nodes that this one is there. For several times a second.
+    pub fn announce(&self) {
+        if let Some(port) = &self.shared.port {
+            port.announce(&NodeStatus::default());
+        }
+    }
+
+    /// Refuses commands that have waited for a leader for too long, and sends the others on. For many times a second.
+    pub fn look_after_parked(&self) {
+        if let Some(port) = &self.shared.port {
+            self.shared.look_after_parked(port.now());
+        }
+    }
+
+    /// A command of the node itself goes to the leader of a partition, or gets lost.
+    pub fn submit_to(&self, partition: PartitionId, command: &Command) {
+        self.shared.submit_to(partition, command);
+    }
+
+    /// The state of a partition was replaced by one that skips batches.
+    pub fn replaced(&self, partition: PartitionId) {
+        self.entrance(partition).requests.skipped();
+        self.shared.streams.begin_again(&self.shared, partition);
     }
 
     /// What a gateway has of the node.
@@ -138,13 +223,13 @@ impl Reception {
 
     /// The leadership has ended, or ends before it began.
     pub fn close(&self, partition: PartitionId) {
-        self.entrance(partition).close();
+        self.entrance(partition).end_leadership();
     }
 
     /// The node follows, or looks for, the leader of a term.
-    pub fn follow(&self, partition: PartitionId, leader: Option<u32>, term: u64) {
-        self.entrance(partition).set_lead(term, leader);
-        self.entrance(partition).set_role(Role::Follower);
+    pub fn follow(&self, partition: PartitionId, leader: Option<NodeId>, term: u64) {
+        let leader = leader.and_then(|member| self.shared.port.as_ref()?.node(member)).map(|node| node.0);
+        self.entrance(partition).follow(&self.shared, leader, term);
     }
 
     /// The node leads in a term, as soon as everything before is applied.
@@ -166,8 +251,7 @@ impl Reception {
 
     /// Streams are registered, and commands may come in for a leadership, unless it has ended meanwhile.
     pub fn lead(&self, partition: PartitionId, leadership: u64) {
-        self.entrance(partition).set_health(Health::Healthy);
-        self.entrance(partition).open(leadership);
+        self.entrance(partition).begin_leadership(&self.shared, leadership);
     }
 
     /// The node does not lead the partition any more.
@@ -175,9 +259,10 @@ impl Reception {
         self.entrance(partition).set_role(Role::Follower);
     }
 
-    /// Compares the streams of the node with the state of a partition.
-    pub fn reconcile(&self, partition: PartitionId, engine: &Engine) {
-        self.shared.streams.reconcile(&self.shared, partition, engine);
+    /// Compares the streams of the node with the state of a partition, and gives back what belongs to nodes that are gone, if
+    /// this one leads. For about once a second.
+    pub fn reconcile(&self, partition: PartitionId, is_leading: bool, engine: &Engine) {
+        self.shared.reconcile(partition, is_leading, engine);
     }
 
     /// Hands a job to its stream, or gives it back when the stream is gone.
@@ -203,5 +288,44 @@ impl Reception {
     /// How much is changed and not in a checkpoint.
     pub fn unsaved(&self, partition: PartitionId, overlay_bytes: u64) {
         self.entrance(partition).limiter.set_state_bytes(overlay_bytes);
+    }
+}
+
+/// A port whose frames the caller carries, of a member of a cluster that was founded.
+fn port(options: &ReceptionOptions, began: Instant) -> Arc<ClusterPort> {
+    let own = NodeNumber(options.node);
+    let directory = |member: NodeId| DirectoryId(NonZeroU64::new(member.0).unwrap_or(NonZeroU64::MIN));
+    let membership = |of: &MemberNumber| Membership { directory: directory(of.member), replaced: of.replaced };
+    let members: BTreeMap<_, _> =
+        options.members.iter().map(|(node, of)| (NodeNumber(*node), membership(of))).collect();
+    let configuration = ClusterConfiguration {
+        cluster_id: "simulated".to_owned(),
+        revision: 1,
+        partition_count: options.partition_count,
+        first_level: FeatureLevel::NEWEST,
+        founders: members.values().map(|membership| membership.directory).collect(),
+        members,
+    };
+    let empty = Empty {
+        directory: configuration.members.get(&own).map_or(directory(NodeId(1)), |membership| membership.directory),
+        partition_count: options.partition_count,
+        first_level: FeatureLevel::NEWEST,
+        members: configuration.members.keys().copied().collect(),
+    };
+    let others: Vec<_> = configuration.members.keys().copied().filter(|node| *node != own).collect();
+    let founding = Founding::new(own, empty, configuration.cluster_id.clone(), Some(configuration));
+    ClusterPort::kept(own, others.into_iter(), founding, began)
+}
+
+/// Who a node says that it is, when a connection to it is made.
+fn identity(node: NodeNumber, life: u64) -> Identity {
+    Identity {
+        node,
+        directory: DirectoryId(NonZeroU64::MIN),
+        boot: life,
+        process: life,
+        cluster: "simulated".to_owned(),
+        build: String::new(),
+        newest_level: FeatureLevel::NEWEST.number(),
     }
 }

@@ -24,7 +24,7 @@ use crate::retention::RetentionLimits;
 use crate::shared::Shared;
 use crate::snapshot_transfer::ToSender;
 use crate::snapshots::partition_of;
-use crate::status::{Health, Role, Trouble};
+use crate::status::{Health, Trouble};
 
 /// Time between two ticks of Raft's clock at a node alone, which has nobody to wait for.
 const TICK_ALONE: Duration = Duration::from_millis(100);
@@ -447,8 +447,7 @@ impl Shell for ReplicationShell {
         tracing::debug!(%partition, "not leading the partition any more");
         // At once: the processing thread has other things to do first, and what came in until then would be dropped.
         if let Ok(entrance) = self.shared.entrance(partition) {
-            entrance.close();
-            entrance.pass_on_held();
+            entrance.end_leadership();
         }
         self.tell(partition, Work::StepDown(partition));
     }
@@ -457,12 +456,7 @@ impl Shell for ReplicationShell {
         let leader = leader.and_then(|member| self.shared.port.as_ref()?.node(member)).map(|node| node.0);
         tracing::debug!(%partition, ?leader, term, "following a leader, or looking for one");
         if let Ok(entrance) = self.shared.entrance(partition) {
-            entrance.set_lead(term, leader);
-            entrance.set_role(Role::Follower);
-            if leader.is_some() && !entrance.health().has_stopped() {
-                entrance.set_health(Health::Healthy);
-            }
-            entrance.send_parked(&self.shared);
+            entrance.follow(&self.shared, leader, term);
         }
     }
 
@@ -479,6 +473,7 @@ impl Shell for ReplicationShell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::status::Role;
 
     const PARTITION: PartitionId = PartitionId(1);
 

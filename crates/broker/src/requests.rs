@@ -36,7 +36,7 @@ struct WaitingRequest {
     progress: Progress,
     /// Kept while it may have to be sent to another leader.
     command: Option<KeptCommand>,
-    /// Until when it waits for a leader, counted from the first time.
+    /// Until when it waits for a leader, counted from when it was first seen to wait.
     gives_up_at: Option<Instant>,
 }
 
@@ -125,8 +125,7 @@ impl Requests {
         }
         waiting.kept_bytes += bytes;
         waiting.parked += usize::from(progress == Progress::Parked);
-        let gives_up_at = command.is_some().then(|| Instant::now() + PARKED_MAX);
-        waiting.requests.insert(number, WaitingRequest { function, progress, command, gives_up_at });
+        waiting.requests.insert(number, WaitingRequest { function, progress, command, gives_up_at: None });
         Ok(())
     }
 
@@ -162,7 +161,6 @@ impl Requests {
         let bytes = command.bytes.len();
         let Some(request) = waiting.requests.get_mut(&number) else { return };
         request.command = Some(command);
-        request.gives_up_at.get_or_insert_with(|| Instant::now() + PARKED_MAX);
         waiting.kept_bytes += bytes;
         waiting.progress(number, Progress::Parked);
     }
@@ -178,6 +176,16 @@ impl Requests {
 
     /// Refuses what has waited for a leader for too long.
     pub fn refuse_parked(&self, now: Instant) {
+        {
+            let mut waiting = self.waiting.lock();
+            if waiting.parked == 0 {
+                return;
+            }
+            let parked = waiting.requests.values_mut().filter(|request| request.progress == Progress::Parked);
+            for request in parked {
+                request.gives_up_at.get_or_insert(now + PARKED_MAX);
+            }
+        }
         let is_late = |request: &WaitingRequest| {
             request.progress == Progress::Parked && request.gives_up_at.is_some_and(|at| at <= now)
         };

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 use protocol::{
-    Command, JobAmount, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, StreamId, Text, life_of,
+    Command, JobAmount, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, Request, StreamId, Text, life_of,
 };
 
 use crate::flow_control::{Admission, Permit};
@@ -430,6 +430,32 @@ fn stream_command(intent: JobStreamIntent, stream: &Stream, credit: &Credit) -> 
         };
     }
     Command::of_system(Key::NONE, Payload::JobStream(intent, Box::new(value)))
+}
+
+/// Lost streams and polls that are given back at a time.
+const LOST_MAX: usize = 1_000;
+
+impl Shared {
+    /// Compares the streams of the node with a partition's state, and gives back what belongs to nodes that are gone, if this
+    /// one leads. For about once a second.
+    pub fn reconcile(&self, partition: PartitionId, is_leading: bool, engine: &Engine) {
+        self.streams.reconcile(self, partition, engine);
+        let (node, life) = (self.node, self.life);
+        let (oldest, ended) = (engine.oldest_poll(node, life), self.polls.ended(partition));
+        if let (Some(oldest), Some(number)) = (oldest, ended)
+            && oldest.number <= number
+        {
+            self.submit_to(partition, &engine::acknowledge_polls(Request { node, number }));
+        }
+        if is_leading {
+            let life = |node| self.life_at(node);
+            let streams = engine.lost_streams(life).map(engine::remove_lost_stream).take(LOST_MAX);
+            let polls = engine.lost_polls(life).map(engine::give_back_poll).take(LOST_MAX);
+            for command in streams.chain(polls) {
+                self.submit_to(partition, &command);
+            }
+        }
+    }
 }
 
 /// When the node has stopped, the command is no longer needed.

@@ -270,6 +270,7 @@ impl<L: LogStore> Group<L> {
         GroupStatus {
             role: self.role(),
             term: raft.term,
+            vote: (raft.vote != 0).then_some(NodeId(raft.vote)),
             leader: self.leader(),
             commit: raft.raft_log.committed,
             handed_out: self.handed_out,

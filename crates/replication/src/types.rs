@@ -132,6 +132,8 @@ pub struct GroupStatus {
     pub role: Role,
     /// Raft's current term.
     pub term: u64,
+    /// Whom this node voted for in that term, if anybody.
+    pub vote: Option<NodeId>,
     /// The leader of that term, once known.
     pub leader: Option<NodeId>,
     /// The highest index known to be committed.

@@ -19,6 +19,7 @@ mod rows;
 mod schedule;
 mod simulation;
 mod state_file;
+mod syncs;
 mod worker;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

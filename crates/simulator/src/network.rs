@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use broker::reception::NodeFrame;
 use replication::NodeId;
 
 use crate::options::{Milliseconds, Swarm};
@@ -21,13 +22,8 @@ pub enum Parcel {
     },
     /// The leader of a partition says up to which index every member has its log.
     EverybodyHas(protocol::PartitionId, u64),
-    /// A command of one partition to another.
-    Command {
-        /// The receiving partition.
-        partition: protocol::PartitionId,
-        /// The encoded command.
-        bytes: Vec<u8>,
-    },
+    /// What nodes say to each other besides, with the number of the sender's life.
+    Node(u64, NodeFrame),
 }
 
 /// The links between all nodes.

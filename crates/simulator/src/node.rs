@@ -1,28 +1,28 @@
 //! A node: its disk, and while it lives the replication loop and the partitions of production.
 
+mod clients;
 mod exporting;
 mod processing;
 mod searched;
 mod shell;
 mod states;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use broker::partition::Moment;
 use broker::partition_loop::PartitionLoop;
-use broker::reception::{Reception, ReceptionOptions, Taken};
+use broker::reception::Reception;
 use broker::replaced_state::Places;
 use broker::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use broker::snapshots::ReceivedStates;
 use broker::state_handle::StateHandle;
-use broker::{Client, FlowControlOptions, Permit};
+use broker::{Client, Permit, SubmitError};
 use engine::{BrokenInvariant, Engine, EngineOptions, Fault, Limits, Reply};
 use parking_lot::Mutex;
-use protocol::{Command, JobAmount, PartitionId, StreamId, Timestamp};
+use protocol::{PartitionId, Request, Timestamp};
 use replication::{
     Frame, GroupId, LogError, LogOptions, LogStore, Message, NodeId, Options, RaftEngineLog, Replicas,
     ReplicationError, Round, SnapshotReceiver, StepError,
@@ -33,6 +33,7 @@ use crate::network::{Network, Parcel};
 use crate::options::{Milliseconds, Swarm};
 use crate::oracle::Oracles;
 use crate::schedule::{Event, Life, Schedule};
+use crate::state_file::StateFile;
 use crate::worker;
 use chance::Chance;
 
@@ -49,6 +50,8 @@ pub const EPOCH: Timestamp = 1_800_000_000_000;
 pub const TICK: Milliseconds = 100;
 /// The nodes that can start a cluster; as many of them do as it has voters.
 const FOUNDERS: [NodeId; 3] = [NodeId(1), NodeId(2), NodeId(3)];
+/// The node that can take the place of another.
+pub const SPARE: NodeId = NodeId(4);
 /// A worker opens its stream anew once in so many ticks.
 const STREAM_TICKS: u64 = 100;
 /// Pause before a failed write of the log is tried again.
@@ -61,8 +64,8 @@ const BATCH_LIMIT_BYTES: usize = 1 << 20;
 
 type Loop = ReplicationLoop<RaftEngineLog<SimulatedFiles>, Permit>;
 
-/// What became of requests, by the numbers that their clients gave them; none if nobody knows.
-type Answers = Arc<Mutex<Vec<(u64, Option<Reply>)>>>;
+/// What became of requests, by the numbers that their clients gave them.
+type Answers = Arc<Mutex<Vec<(u64, Result<Reply, SubmitError>)>>>;
 
 /// What nodes act upon.
 pub struct Surroundings<'a> {
@@ -97,6 +100,8 @@ pub struct Node {
     /// Why it does not start any more.
     pub refuses: Option<String>,
     lives: u64,
+    /// The files of states before the first of their checkpoints that were not synced.
+    unsynced_states: BTreeMap<PartitionId, StateFile>,
     /// What the targets of its exporters hold by themselves.
     own_places: OwnPlaces,
     running: Option<Running>,
@@ -120,8 +125,11 @@ struct Running {
     stream: Option<worker::Stream>,
     /// What the reception answered and nobody was told yet.
     answers: Answers,
-    /// Requests that are not answered.
-    waiting: BTreeSet<u64>,
+    /// Requests that are not answered, by the numbers of their clients, with where they went and under which name.
+    waiting: BTreeMap<u64, (PartitionId, Request)>,
+    /// When it started.
+    started: Milliseconds,
+    ticks: u64,
     inbox: Vec<Inbound>,
     news: VecDeque<News>,
     /// A round is under way, or one is scheduled.
@@ -194,7 +202,6 @@ impl Shell for Collected {
     }
 
     fn follow(&mut self, partition: PartitionId, leader: Option<NodeId>, term: u64) {
-        let leader = leader.and_then(|leader| u32::try_from(leader.0).ok());
         self.reception.follow(partition, leader, term);
     }
 
@@ -219,6 +226,7 @@ impl Node {
             paused_until: 0,
             refuses: None,
             lives: 0,
+            unsynced_states: BTreeMap::new(),
             own_places: OwnPlaces::default(),
             running: None,
         }
@@ -331,7 +339,9 @@ impl Node {
             reception,
             stream: None,
             answers: Answers::default(),
-            waiting: BTreeSet::new(),
+            waiting: BTreeMap::new(),
+            started: surroundings.schedule.now(),
+            ticks: 0,
             inbox: Vec::new(),
             news: VecDeque::new(),
             is_busy: false,
@@ -382,14 +392,18 @@ impl Node {
     /// Stops without warning. Whoever waits for an answer never gets one.
     pub fn stop(&mut self, surroundings: &mut Surroundings<'_>) {
         let Some(running) = self.running.take() else { return };
-        for number in &running.waiting {
+        for number in running.waiting.keys() {
             surroundings.schedule.after(1, Event::Answer(*number, None));
         }
+        surroundings.oracles.stopped(self.id);
         self.disk.switch_off();
         drop(running);
         self.lose_rows(surroundings);
         let tearing = *surroundings.chance.choose(&[Tearing::Keeps, Tearing::Loses, Tearing::Mixes]);
         self.disk.settle(tearing, surroundings.chance).expect("the scratch directory is writable");
+        for (partition, before) in std::mem::take(&mut self.unsynced_states) {
+            before.lose(&self.state_directory(partition), tearing, surroundings.chance);
+        }
     }
 
     fn clock(&self, schedule: &Schedule) -> Timestamp {
@@ -415,6 +429,7 @@ impl Node {
         surroundings.schedule.after(TICK, Event::Tick(self.life()));
         self.take(Inbound::Tick, surroundings);
         self.say_what_everybody_has(surroundings);
+        self.look_after_clients(surroundings);
         if surroundings.oracles.has_faults() && surroundings.chance.one_in(STREAM_TICKS) {
             self.open_stream(surroundings);
         }
@@ -429,87 +444,9 @@ impl Node {
             },
             Parcel::State { frames, is_whole } => Inbound::State { from, frames, is_whole },
             Parcel::EverybodyHas(partition, index) => Inbound::EverybodyHas(partition, index),
-            // Whoever does not lead cannot do anything with a command of another partition; it comes again.
-            Parcel::Command { partition, .. } if !self.is_leading(partition) => return,
-            Parcel::Command { partition, bytes } => Inbound::Command(partition, bytes, None),
+            Parcel::Node(life, frame) => return self.node_frame(from, life, &frame, surroundings),
         };
         self.take(inbound, surroundings);
-    }
-
-    /// A client asks. `false` when this node does not lead the partition.
-    pub fn request(
-        &mut self,
-        partition: PartitionId,
-        number: u64,
-        bytes: Vec<u8>,
-        surroundings: &mut Surroundings<'_>,
-    ) -> bool {
-        let Some(running) = &mut self.running else { return false };
-        running.waiting.insert(number);
-        let command = protocol::decode::<Command>(&bytes).expect("a client encoded it");
-        let answers = running.answers.clone();
-        let reply = move |answer: Result<Reply, _>| answers.lock().push((number, answer.ok()));
-        let sender = usize::try_from(number % SENDERS).expect("a remainder is small");
-        running.senders[sender].submit(partition, command, reply);
-        self.receive(surroundings);
-        self.work(surroundings);
-        true
-    }
-
-    /// Opens the stream of the node's worker in place of the one before.
-    pub fn open_stream(&mut self, surroundings: &mut Surroundings<'_>) {
-        let credit = surroundings.swarm.stream_credit;
-        let Some(running) = self.running.as_mut().filter(|_| credit > 0) else { return };
-        running.stream = None;
-        running.fronts.iter_mut().for_each(|front| front.taken = JobAmount::default());
-        running.stream = worker::Stream::open(&running.reception.client());
-        let Some(stream) = &running.stream else { return };
-        for partition in (1..=surroundings.swarm.partitions).map(PartitionId) {
-            surroundings.oracles.offered(partition, stream.id(), worker::offer(JobAmount::default(), credit));
-        }
-        self.receive(surroundings);
-        self.work(surroundings);
-    }
-
-    /// The stream of the node's worker.
-    pub fn stream(&self) -> Option<StreamId> {
-        self.running.as_ref()?.stream.as_ref().map(worker::Stream::id)
-    }
-
-    /// Takes over what came in, and tells clients of what the node will not answer.
-    fn receive(&mut self, surroundings: &mut Surroundings<'_>) {
-        let Some(running) = &mut self.running else { return };
-        for (number, _) in std::mem::take(&mut *running.answers.lock()) {
-            running.waiting.remove(&number);
-            surroundings.schedule.after(1, Event::Answer(number, None));
-        }
-        while let Some(Taken { partition, bytes, permit }) = running.reception.take() {
-            running.inbox.push(Inbound::Command(partition, bytes, permit));
-        }
-    }
-
-    /// The way in, with limits that a run reaches.
-    fn reception(&self, swarm: &Swarm) -> Reception {
-        let commands = swarm.commands_in_flight;
-        let flow_control = FlowControlOptions {
-            initial_commands: commands,
-            continuing_commands: commands,
-            min_commands: commands,
-            max_commands: commands,
-            // The limits stay as they are: real time must not matter.
-            target_latency: Duration::MAX,
-            held_commands: 3,
-            inflight_limit_bytes: 64 << 10,
-            ..FlowControlOptions::default()
-        };
-        Reception::new(&ReceptionOptions {
-            node: u32::try_from(self.id.0).expect("few nodes"),
-            partition_count: swarm.partitions,
-            life: self.lives + 1,
-            flow_control,
-            waiting_requests_limit: 1_000,
-            stream_window: worker::node_window(swarm.stream_credit, swarm.partitions),
-        })
     }
 
     /// The state that was sent to another node arrived, or not.

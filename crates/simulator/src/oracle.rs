@@ -24,6 +24,7 @@ mod owners;
 mod reached;
 mod repeated;
 mod replicas;
+mod requests;
 mod searched;
 mod signals;
 mod streams;
@@ -31,8 +32,9 @@ mod trace;
 mod user_tasks;
 mod variables;
 
+use broker::SubmitError;
 use engine::{Engine, Reply};
-use protocol::{Command, JobAmount, Key, PartitionId, Record, StreamId, Timestamp};
+use protocol::{Command, JobAmount, Key, PartitionId, Record, Request, StreamId, Timestamp};
 use replication::{GroupStatus, NodeId};
 
 use crate::node::{Shown, Told};
@@ -56,6 +58,7 @@ pub struct Applied<'a> {
 /// All oracles of a run.
 pub struct Oracles {
     replicas: replicas::Replicas,
+    requests: requests::Requests,
     acknowledged: acknowledged::Acknowledged,
     accounting: Accounting,
     ad_hoc: ad_hoc::AdHoc,
@@ -90,6 +93,7 @@ impl Oracles {
     pub fn new(partitions: u16, logs_keep_entries: bool) -> Self {
         Oracles {
             replicas: replicas::Replicas::default(),
+            requests: requests::Requests::default(),
             acknowledged: acknowledged::Acknowledged::default(),
             accounting: Accounting::default(),
             ad_hoc: ad_hoc::AdHoc::default(),
@@ -126,6 +130,7 @@ impl Oracles {
             // Another node, or this one in an earlier life, applied the same before.
             return;
         }
+        self.requests.applied(applied);
         for record in applied.records {
             tracing::trace!(target: "record", partition = %applied.partition, index = applied.index, ?record);
             self.keys.record(applied.partition, record, applied.now);
@@ -179,6 +184,32 @@ impl Oracles {
     pub fn asked(&mut self, number: u64, command: &Command) {
         self.accounting.asked(command);
         self.variables.asked(number, command);
+    }
+
+    /// A node takes a command of a client and numbers it.
+    pub fn sent(&mut self, gateway: NodeId, partition: PartitionId, request: Request, number: u64) {
+        self.requests.sent(gateway, partition, request, number);
+    }
+
+    /// The client of a request gets the engine's answer.
+    pub fn request_answered(&mut self, partition: PartitionId, request: Request) {
+        self.requests.answered(partition, request);
+    }
+
+    /// The client of a request gets an error of its node.
+    pub fn request_refused(&mut self, partition: PartitionId, request: Request, error: &SubmitError) {
+        self.trace("refuses", &[partition.0.into(), request.node.into(), request.number], "");
+        self.requests.refused(partition, request, error);
+    }
+
+    /// A node stops without warning.
+    pub fn stopped(&mut self, node: NodeId) {
+        self.requests.stopped(node);
+    }
+
+    /// At the end: nobody waits for what was carried out.
+    pub fn check_requests(&self) {
+        self.requests.check();
     }
 
     /// A node answers a client, after it has applied the log up to an index.

@@ -8,7 +8,7 @@ use replication::{MembershipChange, NodeId, Role};
 
 use crate::clients::{Ask, Clients};
 use crate::network::Network;
-use crate::node::{EPOCH, Node, Surroundings, founders};
+use crate::node::{EPOCH, Node, SPARE, Surroundings, founders};
 use crate::options::{Milliseconds, Swarm};
 use crate::oracle::{self, Oracles, left_over};
 use crate::schedule::{Event, Life, Schedule};
@@ -18,8 +18,8 @@ use chance::Chance;
 const ACT_INTERVAL: Milliseconds = 40;
 /// Time between two draws of faults.
 const FAULTS_INTERVAL: Milliseconds = 250;
-/// The node that can take the place of another.
-const SPARE: NodeId = NodeId(4);
+/// A client that has no answer after so long counts the outcome as unknown.
+const CLIENT_TIMEOUT: Milliseconds = 15_000;
 /// Time after the last fault in which everything that can end must have ended.
 const LIVENESS_LIMIT: Milliseconds = 180_000;
 /// As long as less is left after each of these times, an end of very many small steps may take longer ...
@@ -136,6 +136,7 @@ impl Simulation {
             chance: &mut self.chance,
             swarm: &self.swarm,
         };
+        node.set_now(surroundings.schedule.now());
         Some(call(node, &mut surroundings))
     }
 
@@ -211,7 +212,7 @@ impl Simulation {
                 self.schedule.after(ACT_INTERVAL, Event::Act);
             }
             Event::Request { to, partition, number, bytes } => {
-                let taken = self.with(to, |node, surroundings| node.request(partition, number, bytes, surroundings));
+                let taken = self.with(to, |node, surroundings| node.request(partition, number, &bytes, surroundings));
                 if taken != Some(true) {
                     self.clients.answered(number, None);
                 }
@@ -221,19 +222,31 @@ impl Simulation {
         }
     }
 
-    /// Sends a command to a node that takes itself for the leader; there may be several, and old ones too.
+    /// The nodes that clients know: all members, and of a node alone itself, as long as it leads.
+    fn gateways(&self, partition: PartitionId) -> Vec<NodeId> {
+        let is_member = |node: &&Node| {
+            node.is_running() && Some(node.id) != self.replaced && (node.id != SPARE || self.replaced.is_some())
+        };
+        let is_gateway =
+            |node: &&Node| if self.swarm.voters > 1 { is_member(node) } else { node.is_leading(partition) };
+        self.nodes.iter().filter(is_gateway).map(|node| node.id).collect()
+    }
+
+    /// Sends a command to any node.
     fn send(&mut self, ask: Ask) {
-        let leading: Vec<NodeId> =
-            self.nodes.iter().filter(|node| node.is_leading(ask.partition)).map(|node| node.id).collect();
-        if leading.is_empty() {
+        let gateways = self.gateways(ask.partition);
+        if gateways.is_empty() {
             return self.clients.answered(ask.number, None);
         }
-        let to = *self.chance.choose(&leading);
+        let to = *self.chance.choose(&gateways);
         let mut command = ask.command;
         self.oracles.asked(ask.number, &command);
         let node = u32::try_from(to.0).expect("few nodes");
         command.request = Some(Request { node, number: ask.number });
         let bytes = protocol::encode_to_vec(&command);
+        if self.swarm.voters > 1 {
+            self.schedule.after(CLIENT_TIMEOUT, Event::Answer(ask.number, None));
+        }
         let latency = self.network.latency();
         let event = Event::Request { to, partition: ask.partition, number: ask.number, bytes };
         self.schedule.after(latency, event);
@@ -500,10 +513,9 @@ impl Simulation {
                 || partitions().all(|of| self.running().all(|node| self.oracles.is_searched(node.id, of))))
     }
 
-    /// Streams of a partition that are not those of its present leader: nobody would take what is pushed to them.
+    /// Streams of a partition that no worker has: nobody would take what is pushed to them.
     fn foreign_streams(&self, partition: PartitionId) -> Vec<StreamId> {
-        let leaders = self.nodes.iter().filter(|node| node.is_leading(partition));
-        let own: Vec<StreamId> = leaders.filter_map(Node::stream).collect();
+        let own: Vec<StreamId> = self.nodes.iter().filter_map(Node::stream).collect();
         let mut open = self.oracles.streams(partition);
         open.retain(|stream| !own.contains(stream));
         open
@@ -532,6 +544,7 @@ impl Simulation {
 
     fn check(&mut self) {
         self.check_logs();
+        self.oracles.check_requests();
         let (mut deployed, mut known) = (None, None);
         for partition in (1..=self.swarm.partitions).map(PartitionId) {
             let replaced = self.replaced;

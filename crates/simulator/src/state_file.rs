@@ -39,6 +39,24 @@ impl StateFile {
         fs::write(path, content).expect("the scratch directory is writable");
     }
 
+    /// Leaves what the disk may hold if the power failed after checkpoints that were never synced: all of them, nothing, or the
+    /// pages that make them count and some of the others.
+    pub fn lose(&self, directory: &Path, tearing: Tearing, chance: &mut Chance) {
+        let path = directory.join(FILE);
+        let written = fs::read(&path).expect("the scratch directory is readable");
+        let content = match tearing {
+            Tearing::Keeps => return,
+            Tearing::Loses => self.before.clone(),
+            Tearing::Mixes => {
+                let mut content = self.mix(&written, chance);
+                let meta_bytes = (META_PAGES * PAGE_BYTES).min(content.len()).min(written.len());
+                content[..meta_bytes].copy_from_slice(&written[..meta_bytes]);
+                content
+            }
+        };
+        fs::write(path, content).expect("the scratch directory is writable");
+    }
+
     fn mix(&self, written: &[u8], chance: &mut Chance) -> Vec<u8> {
         let mut content = self.before.clone();
         for (number, page) in written.chunks(PAGE_BYTES).enumerate().skip(META_PAGES) {

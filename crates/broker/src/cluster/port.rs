@@ -29,7 +29,7 @@ const GONE_AFTER: Duration = Duration::from_secs(1);
 /// The port of one node of a cluster.
 pub(crate) struct ClusterPort {
     own: NodeNumber,
-    mesh: RwLock<Option<Mesh>>,
+    link: RwLock<Link>,
     pub founding: Mutex<Founding>,
     configuration: RwLock<Option<Arc<ClusterConfiguration>>>,
     contacts: Mutex<BTreeMap<NodeNumber, Contact>>,
@@ -37,6 +37,35 @@ pub(crate) struct ClusterPort {
     node: OnceLock<Weak<Shared>>,
     snapshots: OnceLock<SnapshotExchange>,
     unstepped_bytes: Arc<AtomicUsize>,
+}
+
+/// How frames leave the node.
+#[derive(Default)]
+enum Link {
+    /// Not at all.
+    #[default]
+    Closed,
+    /// Over connections.
+    Mesh(Mesh),
+    /// Somebody else carries them, who also says what time it is: a simulation.
+    Kept(Mutex<KeptFrames>),
+}
+
+/// Frames that wait for whoever carries them.
+struct KeptFrames {
+    frames: Vec<KeptFrame>,
+    now: Instant,
+}
+
+/// A frame on its way to another node, without a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct KeptFrame {
+    /// Where it goes.
+    pub to: NodeNumber,
+    /// What it is.
+    pub kind: u8,
+    /// Its content.
+    pub payload: Bytes,
 }
 
 /// What is known of another node.
@@ -57,9 +86,9 @@ pub(crate) struct Contact {
 }
 
 impl Contact {
-    fn new() -> Self {
+    fn new(now: Instant) -> Self {
         Contact {
-            since: Instant::now(),
+            since: now,
             is_closed: false,
             identity: None,
             is_connected: false,
@@ -69,14 +98,15 @@ impl Contact {
     }
 
     /// Whether it was there, or was looked for, and is certainly not there any more.
-    pub fn is_gone(&self) -> bool {
+    pub fn is_gone(&self, now: Instant) -> bool {
         let heard = self.heard.unwrap_or(self.since);
-        !self.is_alive() && (self.is_closed || heard.elapsed() >= GONE_AFTER)
+        !self.is_alive(now) && (self.is_closed || now.saturating_duration_since(heard) >= GONE_AFTER)
     }
 
     /// Whether it was heard of lately.
-    pub fn is_alive(&self) -> bool {
-        self.is_connected && self.heard.is_some_and(|heard| heard.elapsed() < GONE_AFTER)
+    pub fn is_alive(&self, now: Instant) -> bool {
+        let was_heard = |heard| now.saturating_duration_since(heard) < GONE_AFTER;
+        self.is_connected && self.heard.is_some_and(was_heard)
     }
 }
 
@@ -88,28 +118,72 @@ impl std::fmt::Debug for ClusterPort {
 
 impl ClusterPort {
     pub fn new(own: NodeNumber, others: impl Iterator<Item = NodeNumber>, founding: Founding) -> Arc<ClusterPort> {
+        Arc::new(ClusterPort::with_link(own, others, founding, Link::Closed, Instant::now()))
+    }
+
+    /// One whose frames somebody else carries, from a time on.
+    pub fn kept(
+        own: NodeNumber,
+        others: impl Iterator<Item = NodeNumber>,
+        founding: Founding,
+        now: Instant,
+    ) -> Arc<ClusterPort> {
+        let link = Link::Kept(Mutex::new(KeptFrames { frames: Vec::new(), now }));
+        Arc::new(ClusterPort::with_link(own, others, founding, link, now))
+    }
+
+    fn with_link(
+        own: NodeNumber,
+        others: impl Iterator<Item = NodeNumber>,
+        founding: Founding,
+        link: Link,
+        now: Instant,
+    ) -> ClusterPort {
         let configuration = founding.configuration().cloned().map(Arc::new);
-        Arc::new(ClusterPort {
+        ClusterPort {
             own,
-            mesh: RwLock::default(),
+            link: RwLock::new(link),
             founding: Mutex::new(founding),
             configuration: RwLock::new(configuration),
-            contacts: Mutex::new(others.map(|node| (node, Contact::new())).collect()),
+            contacts: Mutex::new(others.map(|node| (node, Contact::new(now))).collect()),
             node: OnceLock::new(),
             snapshots: OnceLock::new(),
             unstepped_bytes: Arc::default(),
-        })
+        }
     }
 
     /// From now on frames can be sent.
     pub fn open(&self, mesh: Mesh) {
-        *self.mesh.write() = Some(mesh);
+        *self.link.write() = Link::Mesh(mesh);
     }
 
     /// Ends all connections and their threads.
     pub fn close(&self) {
-        let mesh = self.mesh.write().take();
-        drop(mesh);
+        let link = std::mem::take(&mut *self.link.write());
+        drop(link);
+    }
+
+    /// The time by which it counts who was heard of.
+    pub fn now(&self) -> Instant {
+        match &*self.link.read() {
+            Link::Kept(kept) => kept.lock().now,
+            Link::Closed | Link::Mesh(_) => Instant::now(),
+        }
+    }
+
+    /// What it is for whoever carries its frames.
+    pub fn set_now(&self, now: Instant) {
+        if let Link::Kept(kept) = &*self.link.read() {
+            kept.lock().now = now;
+        }
+    }
+
+    /// The frames that wait for whoever carries them.
+    pub fn take_frames(&self) -> Vec<KeptFrame> {
+        match &*self.link.read() {
+            Link::Kept(kept) => std::mem::take(&mut kept.lock().frames),
+            Link::Closed | Link::Mesh(_) => Vec::new(),
+        }
     }
 
     /// From now on commands and messages go to this node.
@@ -141,7 +215,7 @@ impl ClusterPort {
     pub fn stored(&self) {
         let messages = self.founding.lock().stored();
         let Some(configuration) = self.founding.lock().configuration().cloned() else { return };
-        if let Some(mesh) = &*self.mesh.read() {
+        if let Link::Mesh(mesh) = &*self.link.read() {
             mesh.registry(|registry| {
                 registry.join(configuration.cluster_id.clone());
                 for (node, membership) in configuration.members.iter().filter(|(node, _)| **node != self.own) {
@@ -164,9 +238,13 @@ impl ClusterPort {
     }
 
     fn send(&self, to: NodeNumber, lane: Lane, kind: u8, parts: &[&[u8]]) -> Result<(), SendError> {
-        match &*self.mesh.read() {
-            Some(mesh) => mesh.send(to, lane, kind, parts),
-            None => Err(SendError::Unreachable(to)),
+        match &*self.link.read() {
+            Link::Mesh(mesh) => mesh.send(to, lane, kind, parts),
+            Link::Closed => Err(SendError::Unreachable(to)),
+            Link::Kept(kept) => {
+                kept.lock().frames.push(KeptFrame { to, kind, payload: parts.concat().into() });
+                Ok(())
+            }
         }
     }
 
@@ -212,9 +290,10 @@ impl ClusterPort {
     }
 
     fn heard(&self, from: NodeNumber, note: impl FnOnce(&mut Contact)) {
+        let now = self.now();
         let mut contacts = self.contacts.lock();
-        let contact = contacts.entry(from).or_insert_with(Contact::new);
-        contact.heard = Some(Instant::now());
+        let contact = contacts.entry(from).or_insert_with(|| Contact::new(now));
+        contact.heard = Some(now);
         note(contact);
     }
 
@@ -235,7 +314,7 @@ impl ClusterPort {
     pub fn life(&self, node: u32) -> Option<u64> {
         let node = NodeNumber(node);
         let contact = self.contacts.lock().get(&node).cloned()?;
-        if contact.is_gone() {
+        if contact.is_gone(self.now()) {
             return None;
         }
         let configuration = self.configuration();
@@ -324,7 +403,7 @@ impl SnapshotTransport for ClusterPort {
 }
 
 /// What the mesh calls.
-pub(super) struct Received(pub Arc<ClusterPort>);
+pub(crate) struct Received(pub Arc<ClusterPort>);
 
 impl Receiver for Received {
     fn received(&self, from: NodeNumber, _: Lane, kind: u8, payload: Bytes) {

@@ -64,10 +64,7 @@ impl ClusterThread {
     pub fn run(mut self) {
         while self.stop.recv_timeout(LOOK_INTERVAL) == Err(RecvTimeoutError::Timeout) {
             let now = Instant::now();
-            for entrance in self.shared.entrances.all().values() {
-                entrance.requests.refuse_parked(now);
-                entrance.send_parked(&self.shared);
-            }
+            self.shared.look_after_parked(now);
             self.store_configuration();
             if now >= self.next_status {
                 self.next_status = now + STATUS_INTERVAL;
@@ -109,7 +106,7 @@ impl ClusterThread {
     /// Once a second, and as soon as a node is gone.
     fn reconcile(&mut self, now: Instant) {
         let contacts = self.port.contacts();
-        let gone = contacts.into_iter().filter(|(_, contact)| contact.is_gone()).map(|(node, _)| node).collect();
+        let gone = contacts.into_iter().filter(|(_, contact)| contact.is_gone(now)).map(|(node, _)| node).collect();
         let is_news = !self.gone.is_superset(&gone);
         self.gone = gone;
         if is_news || now >= self.next_reconciliation {

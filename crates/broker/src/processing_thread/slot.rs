@@ -179,7 +179,7 @@ impl Slot {
     pub fn reconcile(&mut self) {
         if !self.partition.is_dead() {
             let partition = self.partition.partition();
-            self.surroundings.reconcile(partition.is_leading(), partition.engine());
+            self.surroundings.shared.reconcile(self.surroundings.id, partition.is_leading(), partition.engine());
         }
     }
 
@@ -215,29 +215,7 @@ impl EmptySlot {
     }
 }
 
-/// Lost streams and polls that are given back at a time.
-const LOST_MAX: usize = 1_000;
-
 impl Surroundings {
-    fn reconcile(&self, is_leading: bool, engine: &Engine) {
-        self.shared.streams.reconcile(&self.shared, self.id, engine);
-        let (node, life) = (self.shared.node, self.shared.life);
-        let (oldest, ended) = (engine.oldest_poll(node, life), self.shared.polls.ended(self.id));
-        if let (Some(oldest), Some(number)) = (oldest, ended)
-            && oldest.number <= number
-        {
-            self.shared.submit_to(self.id, &engine::acknowledge_polls(protocol::Request { node, number }));
-        }
-        if is_leading {
-            let life = |node| self.shared.life_at(node);
-            let streams = engine.lost_streams(life).map(engine::remove_lost_stream).take(LOST_MAX);
-            let polls = engine.lost_polls(life).map(engine::give_back_poll).take(LOST_MAX);
-            for command in streams.chain(polls) {
-                self.shared.submit_to(self.id, &command);
-            }
-        }
-    }
-
     /// Follows where an earlier leader's clock was stopped. A leader has done so already, when its user did it.
     fn adopt_clock(&self, records: &[Record]) {
         if self.id != PartitionId::DEPLOYMENT {
@@ -357,10 +335,7 @@ impl Shell for Surroundings {
     }
 
     fn lead(&mut self, leadership: u64, engine: &Engine) {
-        self.entrance.set_health(Health::Healthy);
-        if self.entrance.open(leadership) {
-            self.entrance.send_parked(&self.shared);
-        }
+        self.entrance.begin_leadership(&self.shared, leadership);
         let transition = self.elected.take().map_or(Duration::ZERO, |elected| elected.elapsed());
         self.metrics.leads(self.started.elapsed(), transition, engine.last_position());
         tracing::info!(
@@ -396,7 +371,7 @@ impl Shell for Surroundings {
     /// Says when the partition's time leaves the clock behind, and when the clock has caught up.
     fn statistics(&mut self, ahead_milliseconds: i64, is_leading: bool, engine: &Engine) {
         self.shared.adopt_cluster(engine);
-        self.reconcile(is_leading, engine);
+        self.shared.reconcile(self.id, is_leading, engine);
         self.metrics.feature_level(engine.feature_level());
         self.metrics.clock_ahead(ahead_milliseconds);
         self.metrics.engine(engine.last_position(), is_leading, &engine.statistics());

@@ -18,6 +18,7 @@ fn status(role: Role, matched: &[u64]) -> GroupStatus {
     GroupStatus {
         role,
         term: 1,
+        vote: None,
         leader: Some(NodeId(1)),
         commit: 0,
         handed_out: 0,

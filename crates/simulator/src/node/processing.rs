@@ -23,6 +23,7 @@ use crate::node::Surroundings;
 use crate::options::{Milliseconds, Swarm};
 use crate::schedule::Event;
 use crate::state_file::StateFile;
+use crate::syncs;
 
 /// So small that a run has many of them.
 const SEGMENT_BYTES: u64 = 16 << 10;
@@ -97,7 +98,6 @@ impl Node {
             answers: &running.answers,
             stream: running.stream.as_ref(),
             waiting: &mut running.waiting,
-            replication: &running.replication,
             surroundings,
         };
         call(&mut running.partitions, &mut around);
@@ -157,8 +157,10 @@ impl Node {
         let engine = of.partition().engine();
         surroundings.oracles.installed(self.id, partition, index, engine);
         handle.put(engine.store().handle());
+        self.unsynced_states.remove(&partition);
         let (last_timestamp, applied, position) = (engine.last_timestamp(), engine.applied(), engine.last_position());
         running.replication.state_installed(partition, last_timestamp);
+        running.reception.replaced(partition);
         running.partitions.insert(at, of);
         let front = &mut running.fronts[at];
         (front.upkeep, front.started) = (Some(Upkeep::new(records, position)), surroundings.schedule.now());
@@ -179,7 +181,7 @@ impl Node {
         let interval = Duration::from_millis(swarm.checkpoint_interval);
         let policy = CheckpointPolicy { interval, overlay_bytes: u64::MAX };
         let node = u32::try_from(self.id.0).expect("few nodes");
-        let options = PartitionOptions { node, ..PartitionOptions::default() };
+        let options = PartitionOptions { node, life: self.lives + 1, ..PartitionOptions::default() };
         let partition = Partition::new(partition, engine, options)
             .with_cluster_id(&format!("of-node-{node}"))
             .with_global_listeners(model::configured_listeners(swarm.configured_listeners));
@@ -214,7 +216,7 @@ impl Node {
         let crashes = surroundings.oracles.has_faults()
             && surroundings.chance.per_mille(swarm.crash / 10)
             && surroundings.chance.per_mille(swarm.crash_in_operation);
-        let before = crashes.then(|| StateFile::remember(&directory));
+        let (before, syncs) = (StateFile::remember(&directory), syncs::count());
         let committed_bytes = match upkeep.write(Duration::from_millis(now - front.started)) {
             None => return,
             Some(Ok(written)) => {
@@ -232,10 +234,13 @@ impl Node {
                 return surroundings.schedule.after(retry_at.saturating_sub(now).max(1), again);
             }
         };
-        let Some(before) = before else {
+        if !crashes {
+            if syncs::count() == syncs {
+                self.unsynced_states.entry(partition).or_insert(before);
+            }
             surroundings.schedule.after(1, Event::CheckpointWritten(life, partition));
             return;
-        };
+        }
         surroundings.oracles.trace("crashes in a checkpoint", &[self.id.0, partition.0.into()], "");
         self.stop(surroundings);
         let tearing = *surroundings.chance.choose(&[Tearing::Keeps, Tearing::Loses, Tearing::Mixes]);

@@ -1,6 +1,6 @@
 //! What the loop of a partition talks to: the rest of its node, and through it the world.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -11,16 +11,14 @@ use broker::record_log::RecordLogError;
 use broker::upkeep::Upkeep;
 use broker::{Health, Permit};
 use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Unwatched};
-use protocol::{Command, JobAmount, PartitionId, Record, Request};
+use protocol::{Command, JobAmount, PartitionId, Record, Request, life_of};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
-use super::{Answers, EPOCH, Inbound, Loop, Surroundings, index_of};
-use crate::network::Parcel;
+use super::{Answers, EPOCH, Inbound, Surroundings, index_of};
 use crate::options::Milliseconds;
 use crate::oracle::Applied;
 use crate::schedule::{Event, Life};
 use crate::worker;
-use broker::replication_loop::group_of;
 
 /// What a node knows about one of its partitions, beside the loop that drives it.
 pub(super) struct Front {
@@ -55,8 +53,7 @@ pub(super) struct Around<'a, 's> {
     pub reception: &'a Reception,
     pub answers: &'a Answers,
     pub stream: Option<&'a worker::Stream>,
-    pub waiting: &'a mut BTreeSet<u64>,
-    pub replication: &'a Loop,
+    pub waiting: &'a mut BTreeMap<u64, (PartitionId, Request)>,
     pub surroundings: &'a mut Surroundings<'s>,
 }
 
@@ -123,16 +120,17 @@ impl Shell for Around<'_, '_> {
 
     fn answer(&mut self, reply: Reply) {
         let (partition, applied) = (self.partition, self.front().applied);
-        let node = reply.request.node;
+        let (node, request) = (reply.request.node, reply.request);
         // What was answered before is about something else.
         let before = self.answers.lock().len();
         self.reception.answer(partition, reply);
         for answer in self.answers.lock().split_off(before) {
             // Clients know their requests by numbers of their own.
-            let (number, Some(mut reply)) = answer else { continue };
+            let (number, Ok(mut reply)) = answer else { continue };
             reply.request = Request { node, number };
             self.waiting.remove(&number);
             let Surroundings { oracles, network, schedule, .. } = self.surroundings;
+            oracles.request_answered(partition, request);
             oracles.acknowledged(partition, applied, &reply);
             schedule.after(network.latency(), Event::Answer(number, Some(Box::new(reply))));
         }
@@ -140,7 +138,10 @@ impl Shell for Around<'_, '_> {
 
     fn push(&mut self, push: Push) {
         let (partition, applied) = (self.partition, self.front().applied);
-        self.surroundings.oracles.pushed(partition, applied, push.key, push.stream);
+        // What was activated for an earlier life is applied again.
+        if life_of(push.stream.number) == self.life.number {
+            self.surroundings.oracles.pushed(partition, applied, push.key, push.stream);
+        }
         let amount = JobAmount::of(&push.job);
         let front = &mut self.fronts[index_of(partition)];
         let (credit, mut late_grant) = (self.surroundings.swarm.stream_credit, None);
@@ -154,30 +155,18 @@ impl Shell for Around<'_, '_> {
             self.surroundings.oracles.offered(partition, push.stream, worker::offer(front.taken, credit));
         }
         self.reception.push(partition, push);
-        late_grant.into_iter().for_each(|grant| self.submit(grant));
+        late_grant.into_iter().for_each(|grant| self.reception.submit_to(partition, &grant));
         while let Some(push) = self.stream.and_then(|stream| stream.take(partition)) {
             if let Some(command) = worker::answer(&push, self.surroundings.chance) {
-                self.submit(command);
+                self.reception.submit_to(partition, &command);
             }
         }
     }
 
     fn available(&mut self, _: &JobsAvailable) {}
 
-    /// To the leader of the other partition, if this node knows one.
     fn send(&mut self, send: OutgoingCommand) {
-        let (from, partition) = (self.life.node, send.partition);
-        let bytes = protocol::encode_to_vec(&send.command);
-        if self.reception.is_open(partition) {
-            return self.inbox.push(Inbound::Command(partition, bytes, None));
-        }
-        let status = self.replication.replicas().status(group_of(partition));
-        let Some(to) = status.and_then(|status| status.leader) else { return };
-        let Surroundings { network, schedule, .. } = self.surroundings;
-        if let Some(latency) = network.delivery_in_order(schedule.now(), from, to) {
-            let parcel = Parcel::Command { partition, bytes };
-            schedule.after(latency, Event::Arrival { from, to, parcel });
-        }
+        self.reception.submit_to(send.partition, &send.command);
     }
 
     fn submit(&mut self, command: Command) {
