@@ -110,6 +110,18 @@ impl Controller {
         }
     }
 
+    /// The leader of the partition says what it keeps for the exporter, which may be before what this node knew: the exporter
+    /// needs the records from there on, whoever leads next.
+    pub fn follow(&self, kept: Kept) {
+        let mut progress = self.shared.lock();
+        if progress.kept == kept {
+            return;
+        }
+        progress.saved = progress.saved.min(kept.acknowledged);
+        progress.kept = kept;
+        progress.version += 1;
+    }
+
     /// What is acknowledged up to this place would be found by a restart. If the exporter went back meanwhile, it needs the records
     /// from there on.
     pub fn note_saved(&self, place: RecordPlace) {

@@ -45,6 +45,12 @@ pub trait Exporter: Send {
         true
     }
 
+    /// Whether what it makes of the records stays with this node, so that each replica of a partition has its own. What all
+    /// nodes have in common gets the records from the leader of the partition alone.
+    fn is_local(&self) -> bool {
+        false
+    }
+
     /// The consumer of the records of one partition. Each has a thread of its own.
     fn partition(&self, partition: PartitionId) -> Box<dyn PartitionExporter>;
 }
@@ -183,6 +189,12 @@ pub trait PartitionExporter: Send {
     /// # Errors
     /// When the target does not take what was kept back. It is called again, after a pause that grows.
     fn flush(&mut self, now: Duration) -> Result<(), ExporterError>;
+
+    /// Another node leads the partition, and its exporter takes the records: this one is not open. Called from time to time,
+    /// and after [`Controller::wake`]. Returns when it wants to be called again.
+    fn follow(&mut self, _controller: &Controller, _now: Duration) -> Option<Duration> {
+        None
+    }
 
     /// What this node is for the partition has changed. Told before the next record.
     fn role_changed(&mut self, _role: Role) {}

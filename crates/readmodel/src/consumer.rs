@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use exporters::{Context, Delivery, Exporter, ExporterError, Opening, PartitionExporter, Resume};
+use exporters::{Context, Controller, Delivery, Exporter, ExporterError, Opening, PartitionExporter, Resume};
 use metrics::{Counter, Gauge, Histogram, counter, gauge, histogram};
 use protocol::{ElementEvent, PartitionId, Payload, PurgeIntent, Record, RecordPlace, Subject, Timestamp};
 
@@ -16,6 +16,7 @@ use crate::audited::Audited;
 use crate::check::Check;
 use crate::database;
 use crate::fold::{Fold, process_instance};
+use crate::follower::Follower;
 use crate::model::ReadModel;
 use crate::progress::Progress;
 use crate::rebuild::{self, History};
@@ -38,6 +39,8 @@ const PAUSE_OF_AWAITED_MAX: Duration = Duration::from_millis(25);
 const DELETION_WAITS_MAX: Duration = Duration::from_millis(100);
 /// How often what was written is made durable: often, so that there is never much of it, which would hold up the log.
 const CHECKPOINT_INTERVAL: Duration = Duration::from_secs(1);
+/// How often it is looked how far another node is that writes the rows, while somebody waits for it, and after trouble with that.
+const FOLLOW_PAUSE: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
 /// How often it is looked what the check of the file came to.
 const CHECK_LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -61,6 +64,11 @@ impl Exporter for ReadModelExporter {
         false
     }
 
+    /// Each node has files of its own; a server is written by leaders.
+    fn is_local(&self) -> bool {
+        self.model.source().is_local()
+    }
+
     fn partition(&self, partition: PartitionId) -> Box<dyn PartitionExporter> {
         Box::new(PartitionConsumer {
             partition,
@@ -73,6 +81,7 @@ impl Exporter for ReadModelExporter {
             look_at: None,
             lacks: None,
             damage: None,
+            follower: self.model.source().server().map(|server| Follower::new(server.clone(), partition)),
             open: None,
         })
     }
@@ -93,6 +102,8 @@ struct PartitionConsumer {
     lacks: Option<RecordPlace>,
     /// What is wrong with the file: it is to be set aside.
     damage: Option<String>,
+    /// How far other nodes are that write the rows; none of rows that are this node's alone.
+    follower: Option<Follower>,
     open: Option<Open>,
 }
 
@@ -402,6 +413,25 @@ impl PartitionExporter for PartitionConsumer {
             self.checkpoint(now)?;
         }
         self.delete(now)
+    }
+
+    fn follow(&mut self, controller: &Controller, now: Duration) -> Option<Duration> {
+        let follower = self.follower.as_mut()?;
+        // Who begins to wait calls again.
+        self.progress.folded_by(controller.clone());
+        if !self.progress.is_awaited() {
+            return None;
+        }
+        match follower.position() {
+            Ok(position) => {
+                self.progress.reached(position);
+                self.progress.is_awaited().then(|| now + FOLLOW_PAUSE.0)
+            }
+            Err(error) => {
+                tracing::debug!(partition = %self.partition, %error, "how far the rows are written is not known");
+                Some(now + FOLLOW_PAUSE.1)
+            }
+        }
     }
 
     fn close(&mut self, now: Duration) -> Result<(), ExporterError> {

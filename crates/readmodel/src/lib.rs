@@ -13,6 +13,7 @@ mod dictionary;
 pub mod enumerations;
 mod file;
 mod fold;
+mod follower;
 mod gate;
 mod migration;
 mod model;

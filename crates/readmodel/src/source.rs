@@ -100,6 +100,19 @@ impl Source {
         }
     }
 
+    /// Whether the rows are this node's alone.
+    pub fn is_local(&self) -> bool {
+        self.server().is_none()
+    }
+
+    /// The server, if several nodes may have the rows in common.
+    pub fn server(&self) -> Option<&PostgreSql> {
+        match self {
+            Source::Directory(..) => None,
+            Source::Server(server) => Some(server),
+        }
+    }
+
     /// The file that can be looked through for damage. A server looks after itself.
     pub fn file(&self, partition: PartitionId) -> Option<PathBuf> {
         match self {
