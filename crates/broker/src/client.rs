@@ -165,6 +165,11 @@ impl Client {
         self.shared.entrance(PartitionId(partition)).ok()?.remark()
     }
 
+    /// What an operator has to know of nodes of the cluster that are set up differently, a sentence each.
+    pub fn disagreements(&self) -> Vec<String> {
+        self.shared.port.as_ref().map(|port| port.disagreements().into_iter().collect()).unwrap_or_default()
+    }
+
     /// The disk of the data directory as it was seen last.
     pub fn disk(&self) -> DiskView {
         self.shared.disk.view()

@@ -1,6 +1,8 @@
 //! The other nodes: how they become a cluster, and what they say to each other.
 
+mod agreement;
 mod configuration;
+mod exporting;
 mod founding;
 mod joining;
 mod messages;
@@ -9,7 +11,9 @@ mod replacement;
 mod report;
 mod thread;
 
+pub(crate) use agreement::checksums;
 pub(crate) use configuration::{ClusterConfiguration, Membership, life};
+pub(crate) use exporting::{Consumers, LeadershipOf};
 pub(crate) use founding::{Empty, Founding};
 pub(crate) use joining::ClosePort;
 pub use joining::{JoinError, Joining};

@@ -54,6 +54,8 @@ pub(crate) struct Entrance {
     term: AtomicU64,
     /// How the group was when the thread of the log looked last.
     group: Mutex<Option<GroupStatus>>,
+    /// Told (without blocking) that the role has changed.
+    watchers: Mutex<Vec<Sender<()>>>,
 }
 
 /// Who leads a partition.
@@ -85,6 +87,19 @@ impl Entrance {
             lead: Mutex::default(),
             term: AtomicU64::new(0),
             group: Mutex::default(),
+            watchers: Mutex::default(),
+        }
+    }
+
+    /// From now on, this is told (without blocking) when the role has changed.
+    pub fn watch_role(&self, watcher: Sender<()>) {
+        self.watchers.lock().push(watcher);
+    }
+
+    fn role_changed(&self) {
+        // A full channel means that it is known already.
+        for watcher in &*self.watchers.lock() {
+            let _ = watcher.try_send(());
         }
     }
 
@@ -270,6 +285,7 @@ impl Entrance {
         let set = |current: u64| Some(current & !ROLE_MASK | role as u64);
         // An update that always has a value never fails.
         let _ = self.role.fetch_update(Ordering::AcqRel, Ordering::Acquire, set);
+        self.role_changed();
     }
 
     /// The number of the leadership that comes next, or is under way.
@@ -281,7 +297,9 @@ impl Entrance {
     pub fn open(&self, leadership: u64) -> bool {
         let open =
             |current: u64| (current >> ROLE_BITS == leadership).then_some(current & !ROLE_MASK | Role::Leader as u64);
-        self.role.fetch_update(Ordering::AcqRel, Ordering::Acquire, open).is_ok()
+        let is_open = self.role.fetch_update(Ordering::AcqRel, Ordering::Acquire, open).is_ok();
+        self.role_changed();
+        is_open
     }
 
     /// Lets no commands in any more: the leadership has ended, or ends before it began.
@@ -289,6 +307,7 @@ impl Entrance {
         let role = if self.health().has_stopped() { Role::Inactive } else { Role::Follower };
         let close = |current: u64| Some(((current >> ROLE_BITS) + 1) << ROLE_BITS | role as u64);
         let _ = self.role.fetch_update(Ordering::AcqRel, Ordering::Acquire, close);
+        self.role_changed();
     }
 
     pub fn health(&self) -> Health {

@@ -9,6 +9,7 @@ mod exporter_loop;
 mod pause;
 mod positions;
 mod progress;
+mod sharing;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,9 +26,12 @@ use crate::data_directory::paths::Paths;
 use crate::shared::Shared;
 
 pub use exporter_loop::ExporterLoop;
+pub(crate) use pause::PauseChange;
 pub use pause::{Pause, PauseSwitch};
 pub use positions::{Keeper, KeptByPartition, PositionsFile};
-pub use progress::{ExporterPosition, ExporterProgress, ExporterState, ExporterStatus};
+pub use progress::{ExporterPosition, ExporterProgress, ExporterState, ExporterStatus, Leadership};
+pub use sharing::SHARED_EXPORTERS_MAX;
+pub(crate) use sharing::{Said, Sent, Sharing};
 
 /// How long a stopping node lets an exporter take the last records.
 const STOP_LIMIT: Duration = Duration::from_secs(5);
@@ -67,6 +71,33 @@ impl Exporters {
         tracing::info!(?pause, "an operator paused or resumed exporting");
         self.exporters.read().iter().for_each(|exporter| exporter.controller().wake());
         Ok(())
+    }
+
+    /// Another node says how exporting was paused or resumed. Waits for the disk.
+    ///
+    /// # Errors
+    /// When that cannot be kept for the next start. Nothing has changed then.
+    pub(crate) fn adopt_pause(&self, change: PauseChange) -> Result<(), DataDirectoryError> {
+        if self.pause.adopt(change)? {
+            tracing::info!(pause = ?change.pause, "an operator paused or resumed exporting at another node");
+            self.exporters.read().iter().for_each(|exporter| exporter.controller().wake());
+        }
+        Ok(())
+    }
+
+    /// How exporting was paused or resumed last.
+    pub(crate) fn pause_change(&self) -> PauseChange {
+        self.pause.change()
+    }
+
+    /// The partitions that this node leads although another one should, because records that an exporter needs are missing
+    /// here; with the reason.
+    pub fn lacking(&self) -> Vec<(PartitionId, String)> {
+        let exporters = self.exporters.read();
+        exporters
+            .iter()
+            .filter_map(|of| Some((of.partition(), format!("Exporter {}: {}", of.name(), of.lacks()?))))
+            .collect()
     }
 
     /// How each of them is now, in the order of the configuration, and of the partitions of each.
@@ -143,10 +174,10 @@ impl ExporterThread {
     fn wait(&self) {
         let (never, now) = (crossbeam_channel::never(), self.started.elapsed());
         let rest = self.exporter.rests_until().filter(|until| *until > now).map(|until| until.min(now + REST_MAX));
-        let is_paused = self.exporter.progress().is_paused();
+        let progress = self.exporter.progress();
         let (written, called) = match (self.exporter.is_failing(), rest) {
-            // Resuming calls.
-            _ if is_paused => (&never, &self.called),
+            // Resuming calls, and so does a change of the role.
+            _ if progress.is_paused() || progress.is_elsewhere() => (&never, &self.called),
             (true, _) => (&never, &never),
             (false, Some(_)) => (&never, &self.called),
             (false, None) => (&self.written, &self.called),
@@ -206,5 +237,7 @@ pub fn check_exporters(
     configure_all(configurations, partition_count, data_directory).map(drop)
 }
 
+#[cfg(test)]
+mod shared_tests;
 #[cfg(test)]
 mod tests;

@@ -58,6 +58,8 @@ pub(crate) struct MaintenanceThread {
     pub exporter_stuck_after: Duration,
     pub log: Arc<RaftEngineLog>,
     pub exporter_backlog_limit_bytes: u64,
+    /// The exporter that only other nodes of the cluster have, and the position up to which it needs nothing of a partition.
+    pub held_back: Box<dyn Fn(PartitionId) -> Option<(String, u64)> + Send>,
     /// To the thread that puts received states into place.
     pub replacements: Sender<Replacement>,
 }
@@ -197,7 +199,8 @@ impl MaintenanceThread {
     /// Deletes the segments that every exporter has acknowledged, so that a restart knows, and that are part of a checkpoint.
     fn delete_records(&self) {
         for (&partition, of) in &self.partitions {
-            let saved = of.exporters.iter().map(|exporter| exporter.saved().position).min();
+            let own = of.exporters.iter().map(|exporter| exporter.saved().position);
+            let saved = own.chain((self.held_back)(partition).map(|(_, position)| position)).min();
             match of.upkeep.delete_records(saved.unwrap_or(u64::MAX)) {
                 Ok(0) => {}
                 Ok(deleted) => tracing::debug!(%partition, deleted, "deleted record segments"),
@@ -227,13 +230,11 @@ impl MaintenanceThread {
             let behind =
                 of.exporters.iter().map(|exporter| (log.bytes_behind(exporter.kept_from().position), exporter));
             let limit_bytes = self.exporter_backlog_limit_bytes;
-            let worst = behind.max_by_key(|(bytes, _)| *bytes).filter(|(bytes, _)| *bytes > limit_bytes);
-            let backlog = worst.map(|(bytes, exporter)| Backlog {
-                exporter: exporter.name().to_owned(),
-                bytes,
-                limit_bytes,
-                is_paused: exporter.is_held_back(),
-            });
+            let own = behind.map(|(bytes, exporter)| (bytes, exporter.name().to_owned(), exporter.is_held_back()));
+            let foreign =
+                (self.held_back)(*partition).map(|(name, position)| (log.bytes_behind(position), name, false));
+            let worst = own.chain(foreign).max_by_key(|(bytes, ..)| *bytes).filter(|(bytes, ..)| *bytes > limit_bytes);
+            let backlog = worst.map(|(bytes, exporter, is_paused)| Backlog { exporter, bytes, limit_bytes, is_paused });
             entrance.limiter.set_backlog(backlog);
         }
     }

@@ -19,7 +19,7 @@ use replication::{Options as ReplicationOptions, RaftEngineLog, Replicas};
 use crate::applying::{LongCommand, Notes, Watcher};
 use crate::client::{Client, PartitionView};
 use crate::clock::Clock;
-use crate::cluster::{ClosePort, ClusterPort, ClusterThread, Joining};
+use crate::cluster::{ClosePort, ClusterPort, ClusterThread, Consumers, Joining};
 use crate::data_directory::DataDirectory;
 use crate::disk::DiskView;
 use crate::disk::thread::DiskThread;
@@ -179,6 +179,7 @@ impl Node {
             exporters,
             progresses: Progresses::default(),
             pause,
+            sharing: Arc::default(),
             stop_exporters,
             exporters_alive: Some(exporters_alive),
             opener,
@@ -224,6 +225,10 @@ impl Node {
             log: self.host.log.clone(),
             exporter_backlog_limit_bytes: self.host.options.exporter_backlog_limit_bytes,
             exporter_stuck_after: self.host.options.exporter_stuck_after,
+            held_back: {
+                let sharing = self.host.sharing.clone();
+                Box::new(move |partition| sharing.held_back(partition))
+            },
             replacements: self.start_replacements()?,
         };
         self.threads.start(&self.shared, Stage::Maintenance, "maintenance".to_owned(), move || maintenance.run())?;
@@ -252,7 +257,10 @@ impl Node {
         let (sender, stop) = crossbeam_channel::bounded(0);
         self.stop_cluster = Some(sender);
         let directory = self.directory.paths.directory().to_owned();
-        let thread = ClusterThread::new(self.shared.clone(), port.clone(), directory, self.host.work.clone(), stop);
+        let consumers = Consumers::new(self.host.sharing.clone(), self.exporters());
+        consumers.listen(&self.shared, port);
+        let work = self.host.work.clone();
+        let thread = ClusterThread::new(self.shared.clone(), port.clone(), directory, work, consumers, stop);
         port.serve(&self.shared);
         self.threads.start(&self.shared, Stage::Disk, "cluster".to_owned(), move || thread.run())
     }
@@ -552,6 +560,8 @@ fn share(
         cluster_id: Mutex::new(directory.cluster_id.clone()),
         last_completed_change: Mutex::default(),
         global_listeners: options.global_listeners.clone(),
+        settings: crate::cluster::checksums(options),
+        decides_settings: Arc::new(AtomicBool::new(options.cluster.is_none())),
         members: Mutex::new(vec![Member::of(options.node_id, options.newest_feature_level)]),
         newest_feature_level: options.newest_feature_level,
         advertised_address: Mutex::new(options.advertised_address.clone()),

@@ -113,6 +113,8 @@ impl Reception {
             cluster_id: Mutex::default(),
             last_completed_change: Mutex::default(),
             global_listeners: Arc::default(),
+            settings: Vec::new(),
+            decides_settings: Arc::new(AtomicBool::new(true)),
             members: Mutex::new(vec![Member::of(options.node, FeatureLevel::NEWEST)]),
             newest_feature_level: FeatureLevel::NEWEST,
             advertised_address: Mutex::default(),

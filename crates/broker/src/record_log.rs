@@ -213,6 +213,18 @@ impl RecordLog {
         }
     }
 
+    /// The first records that are not in the stream any more for who has read up to a place; none when nothing is missing.
+    pub fn missing_after(&self, place: RecordPlace) -> Option<Gap> {
+        let mut after = self.resume_after(place);
+        for segment in &*self.segments.lock() {
+            if segment.base > after && segment.base.number > after.number {
+                return Some(Gap { after, up_to: segment.base });
+            }
+            after = after.max(segment.last);
+        }
+        None
+    }
+
     /// Position of the last record that is to be read.
     fn readable_position(&self) -> u64 {
         self.readable.load(Ordering::Acquire)

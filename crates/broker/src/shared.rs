@@ -39,6 +39,10 @@ pub(crate) struct Shared {
     pub last_completed_change: Mutex<Option<u64>>,
     /// The global listeners that the configuration of the cluster defines.
     pub global_listeners: Arc<[GlobalListenerValue]>,
+    /// Checksums of the settings that become part of the state of partitions.
+    pub settings: Vec<u32>,
+    /// Whether those of this node may become so.
+    pub decides_settings: Arc<AtomicBool>,
     /// The nodes of the cluster, as they announced themselves.
     pub members: Mutex<Vec<Member>>,
     /// The newest feature level that this node knows.
@@ -149,6 +153,8 @@ impl Shared {
             cluster_id: Mutex::new("test".to_owned()),
             last_completed_change: Mutex::default(),
             global_listeners: Arc::default(),
+            settings: Vec::new(),
+            decides_settings: Arc::new(AtomicBool::new(true)),
             members: Mutex::new(vec![Member::of(7, FeatureLevel::TEST)]),
             newest_feature_level: FeatureLevel::TEST,
             advertised_address: Mutex::new(("localhost".to_owned(), 26_500)),

@@ -135,7 +135,8 @@ impl Managed {
         let reaches_leader = self.reaches_leader(view.as_ref());
         let partitions = client.zip(view).map(|(client, view)| self.partitions(&client, &view)).unwrap_or_default();
         let waiting = self.waiting.read().clone();
-        let cluster = self.cluster.as_ref().map(|cluster| InCluster { node: cluster.node_id, waiting });
+        let disagreements = self.client().map(|client| client.disagreements()).unwrap_or_default();
+        let cluster = self.cluster.as_ref().map(|cluster| InCluster { node: cluster.node_id, waiting, disagreements });
         Condition { is_serving: self.is_serving(), cluster, reaches_leader, partitions, read_model_trouble }
     }
 
@@ -182,6 +183,8 @@ struct InCluster {
     node: u32,
     /// What it waits for until it can serve.
     waiting: Option<String>,
+    /// What an operator must know of nodes that are set up differently.
+    disagreements: Vec<String>,
 }
 
 /// What the verdicts are based on.
@@ -246,11 +249,14 @@ impl Condition {
             "partitions": { "status": status(self.are_partitions_healthy()), "details": partitions },
             "readModel": self.read_model(),
         });
-        if let Some(InCluster { node, waiting }) = &self.cluster {
+        if let Some(InCluster { node, waiting, disagreements }) = &self.cluster {
             let up = self.reaches_leader && waiting.is_none();
             let usual = (!self.reaches_leader).then_some("It reaches no leader of any partition.");
             let message = waiting.as_deref().or(usual);
-            components["cluster"] = json!({ "status": status(up), "details": { "nodeId": node, "message": message } });
+            components["cluster"] = json!({
+                "status": status(up),
+                "details": { "nodeId": node, "message": message, "disagreements": disagreements },
+            });
         }
         components
     }
@@ -409,6 +415,7 @@ fn exporter_state(state: &ExporterState) -> &'static str {
         ExporterState::SoftPaused => "SOFT_PAUSED",
         ExporterState::Failing(_) => "FAILING",
         ExporterState::Stuck(_) => "STUCK",
+        ExporterState::Following => "FOLLOWING",
         ExporterState::Closed => "CLOSED",
     }
 }

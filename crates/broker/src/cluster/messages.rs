@@ -37,6 +37,8 @@ pub(crate) mod kind {
     pub const SNAPSHOT: u8 = KIND_MIN + 7;
     /// The number of a node whose directory is to be replaced, for the leader of the first partition.
     pub const REPLACE: u8 = KIND_MIN + 8;
+    /// [`crate::exporting::Said`].
+    pub const EXPORTED: u8 = KIND_MIN + 9;
 }
 
 /// Bytes that are no message of their kind.
@@ -227,12 +229,18 @@ pub(crate) struct NodeStatus {
     /// The newest feature level that it knows.
     #[n(3)]
     pub newest_level: u32,
-    /// A checksum of the settings that become part of the state of partitions.
+    /// Checksums of the settings that become part of the state of partitions, in a fixed order.
     #[n(4)]
-    pub settings: u32,
+    pub settings: Vec<u32>,
     /// Its replicas.
     #[n(5)]
     pub replicas: Vec<ReplicaStatus>,
+    /// How exporting was paused or resumed last, as [`crate::exporting::PauseChange::bits`] says.
+    #[n(6)]
+    pub pause: u64,
+    /// The names of its exporters that the nodes have in common.
+    #[n(7)]
+    pub exporters: BTreeSet<String>,
 }
 
 impl NodeStatus {

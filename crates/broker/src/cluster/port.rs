@@ -1,6 +1,6 @@
 //! The node's port to the other nodes: what is sent through it, and where goes what comes in.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
@@ -15,6 +15,7 @@ use super::configuration::{ClusterConfiguration, life};
 use super::founding::{Addressed, Founding, FoundingMessage};
 use super::messages::{ForwardedCommand, NodeStatus, RefusedCommand, kind};
 use super::replacement;
+use crate::exporting::Said;
 use crate::inbox::Inbound;
 use crate::shared::Shared;
 use crate::snapshot_transfer::{SnapshotExchange, SnapshotTransport, TransportError};
@@ -26,6 +27,9 @@ const UNSTEPPED_BYTES_MAX: usize = 64 << 20;
 /// A node that was not heard of for so long counts as gone.
 const GONE_AFTER: Duration = Duration::from_secs(1);
 
+/// Takes what other nodes say of their exporters.
+pub(crate) type ExportedFrames = Box<dyn Fn(NodeNumber, &[u8]) + Send + Sync>;
+
 /// The port of one node of a cluster.
 pub(crate) struct ClusterPort {
     own: NodeNumber,
@@ -36,6 +40,9 @@ pub(crate) struct ClusterPort {
     /// The running node.
     node: OnceLock<Weak<Shared>>,
     snapshots: OnceLock<SnapshotExchange>,
+    exported: OnceLock<ExportedFrames>,
+    /// What an operator must know of nodes that are set up differently.
+    disagreements: Mutex<BTreeSet<String>>,
     unstepped_bytes: Arc<AtomicUsize>,
 }
 
@@ -86,7 +93,7 @@ pub(crate) struct Contact {
 }
 
 impl Contact {
-    fn new(now: Instant) -> Self {
+    pub fn new(now: Instant) -> Self {
         Contact {
             since: now,
             is_closed: false,
@@ -148,6 +155,8 @@ impl ClusterPort {
             contacts: Mutex::new(others.map(|node| (node, Contact::new(now))).collect()),
             node: OnceLock::new(),
             snapshots: OnceLock::new(),
+            exported: OnceLock::new(),
+            disagreements: Mutex::default(),
             unstepped_bytes: Arc::default(),
         }
     }
@@ -194,6 +203,24 @@ impl ClusterPort {
     /// From now on parts of states are taken.
     pub fn exchange(&self, snapshots: SnapshotExchange) {
         let _ = self.snapshots.set(snapshots);
+    }
+
+    /// From now on, what other nodes say of their exporters is taken.
+    pub fn take_exported(&self, frames: ExportedFrames) {
+        let _ = self.exported.set(frames);
+    }
+
+    /// What an operator must know of nodes that are set up differently, a sentence each.
+    pub fn disagreements(&self) -> BTreeSet<String> {
+        self.disagreements.lock().clone()
+    }
+
+    /// Replaces them. Returns those that are new.
+    pub fn set_disagreements(&self, sentences: BTreeSet<String>) -> Vec<String> {
+        let mut known = self.disagreements.lock();
+        let news = sentences.difference(&known).cloned().collect();
+        *known = sentences;
+        news
     }
 
     /// The number of this node.
@@ -283,6 +310,11 @@ impl ClusterPort {
             // Whoever cannot be reached now gets the next one.
             let _ = self.send(node, Lane::Requests, kind::STATUS, &[&payload]);
         }
+    }
+
+    /// Says what this node keeps for the exporters of a partition. `false` when the other node cannot be reached now.
+    pub fn say_exported(&self, to: NodeNumber, said: &Said) -> bool {
+        self.send(to, Lane::Requests, kind::EXPORTED, &[&protocol::encode_to_vec(said)]).is_ok()
     }
 
     fn shared(&self) -> Option<Arc<Shared>> {
@@ -430,6 +462,11 @@ impl Receiver for Received {
                 Ok(status) => port.status(from, status),
                 Err(error) => tracing::warn!(%from, %error, "the status of another node cannot be read"),
             },
+            kind::EXPORTED => {
+                if let Some(take) = port.exported.get() {
+                    take(from, &payload);
+                }
+            }
             kind::REPLACE => match (payload.as_ref().try_into().map(u32::from_le_bytes), port.shared()) {
                 (Ok(node), Some(shared)) => {
                     if let Err(error) = replacement::replace_here(&shared, port, NodeNumber(node)) {

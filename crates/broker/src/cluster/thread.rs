@@ -4,11 +4,14 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use peers::NodeNumber;
 
+use super::agreement::SetUp;
+use super::exporting::Consumers;
 use super::messages::{NodeStatus, ReplicaStatus};
 use super::port::ClusterPort;
 use crate::data_directory::store_cluster;
@@ -36,6 +39,7 @@ pub(crate) struct ClusterThread {
     shared: Arc<Shared>,
     port: Arc<ClusterPort>,
     directory: PathBuf,
+    consumers: Consumers,
     stop: Receiver<()>,
     /// To the processing threads.
     work: Vec<Sender<Work>>,
@@ -53,11 +57,23 @@ impl ClusterThread {
         port: Arc<ClusterPort>,
         directory: PathBuf,
         work: Vec<Sender<Work>>,
+        consumers: Consumers,
         stop: Receiver<()>,
     ) -> Self {
         let (next_status, next_reconciliation, gone) = (Instant::now(), Instant::now(), BTreeSet::new());
         let calm_since = Instant::now();
-        ClusterThread { shared, port, directory, stop, work, next_status, next_reconciliation, gone, calm_since }
+        ClusterThread {
+            shared,
+            port,
+            directory,
+            consumers,
+            stop,
+            work,
+            next_status,
+            next_reconciliation,
+            gone,
+            calm_since,
+        }
     }
 
     /// Runs until the node stops.
@@ -69,7 +85,10 @@ impl ClusterThread {
             if now >= self.next_status {
                 self.next_status = now + STATUS_INTERVAL;
                 self.port.announce(&self.status());
+                self.consumers.adopt_pause(&self.port);
+                self.look_at_set_ups();
             }
+            self.consumers.say(&self.shared, &self.port, now);
             self.reconcile(now);
             self.spread_leaders(now);
         }
@@ -100,6 +119,20 @@ impl ClusterThread {
         if let (Some(entrance), Some(to)) = (own.iter().find(has_all), member) {
             tracing::info!(partition = %entrance.id, %node, "the leadership goes to a node that leads less");
             drop(self.shared.inbox.send(Inbound::HandOver { partition: entrance.id, to: Some(to) }));
+        }
+    }
+
+    /// Looks whether the nodes are set up alike.
+    fn look_at_set_ups(&self) {
+        let contacts = self.port.contacts();
+        let exporters = self.consumers.sharing.names();
+        let own = SetUp { node: self.port.own(), settings: &self.shared.settings, exporters: &exporters };
+        let decides = own.decides_settings(&contacts);
+        self.shared.decides_settings.store(decides, Ordering::Release);
+        let others = SetUp::heard(&contacts).flat_map(|other| other.exporters.iter().cloned()).collect();
+        self.consumers.sharing.others_have(&others);
+        for sentence in self.port.set_disagreements(own.disagreements(&contacts)) {
+            tracing::warn!("{sentence}");
         }
     }
 
@@ -146,8 +179,10 @@ impl ClusterThread {
             port,
             version: protocol::BROKER_VERSION.to_owned(),
             newest_level: self.shared.newest_feature_level.number(),
-            settings: 0,
+            settings: self.shared.settings.clone(),
             replicas: self.shared.entrances.all().values().map(replica).collect(),
+            pause: self.consumers.exporters.pause_change().bits(),
+            exporters: self.consumers.sharing.names(),
         }
     }
 }

@@ -13,7 +13,7 @@ use protocol::{Record, RecordPlace, Timestamp};
 
 use super::progress::Call;
 use super::{ExporterProgress, ExporterState, Keeper};
-use crate::record_log::{Answer, Next, Offer, Read, RecordLogError, RecordReader};
+use crate::record_log::{Answer, Gap, Next, Offer, Read, RecordLogError, RecordReader};
 use crate::state_handle::StateHandle;
 
 /// Records that are exported before the exporter may flush.
@@ -22,6 +22,10 @@ pub(super) const TURN_RECORDS: usize = 1_000;
 const RETRY_PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
 /// An exporter that wants to flush all the time may do so after this pause.
 const FLUSH_PAUSE: Duration = Duration::from_millis(1);
+/// How often it is looked whether records have come up to which the leader's exporter is.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(1);
+/// For so long a leader that lacks records waits for another one that may have them.
+const LACKS_WAIT: Duration = Duration::from_secs(10);
 
 /// Feeds an exporter with the records of a partition.
 pub struct ExporterLoop {
@@ -51,6 +55,12 @@ pub struct ExporterLoop {
     flush_retry: Retry,
     /// No flush before this time, because one has just been.
     flush_not_before: Duration,
+    /// When it wants to be called while another node's exporter gets the records.
+    follow_at: Option<Duration>,
+    /// Since when records are missing here that another node may have.
+    lacks_since: Option<Duration>,
+    /// What it acknowledges is kept.
+    is_kept: bool,
 }
 
 /// What lives, and what of it was read and not told yet.
@@ -113,6 +123,10 @@ enum Failure {
     ReplacedState,
     #[error("What lives cannot be read: the newest checkpoint ends with record {0}, before those that are gone.")]
     OldCheckpoint(u64),
+    #[error("Nothing is kept for it here, and other nodes of the cluster have not said yet what they keep.")]
+    OthersUnheard,
+    #[error("On this node, {0}. Another node may have them and should lead the partition.")]
+    Lacks(Gap),
 }
 
 impl Failure {
@@ -121,7 +135,7 @@ impl Failure {
             Failure::Exporter(error) => error.is_loss(),
             // What was told of the state is not all of it: it is told again from the beginning.
             Failure::State(_) | Failure::NoCheckpoint | Failure::ReplacedState | Failure::OldCheckpoint(_) => true,
-            Failure::Records(_) => false,
+            Failure::Records(_) | Failure::OthersUnheard | Failure::Lacks(_) => false,
         }
     }
 }
@@ -134,9 +148,8 @@ impl ExporterLoop {
         progress: Arc<ExporterProgress>,
         keeper: Arc<Keeper>,
     ) -> Self {
-        keeper.keep(progress.partition(), progress.controller.clone());
         let acknowledged = progress.acknowledged();
-        ExporterLoop {
+        let mut of = ExporterLoop {
             exporter,
             filter,
             progress,
@@ -152,6 +165,21 @@ impl ExporterLoop {
             retry: Retry::new(),
             flush_retry: Retry::new(),
             flush_not_before: Duration::ZERO,
+            follow_at: None,
+            lacks_since: None,
+            is_kept: false,
+        };
+        of.keep();
+        of
+    }
+
+    /// From now on, what the exporter acknowledges is kept. Where a new one begins that the nodes have in common, the leader
+    /// decides: what was kept before would be believed by others.
+    fn keep(&mut self) {
+        let is_undecided = self.progress.is_shared() && self.progress.is_new();
+        if !self.is_kept && !is_undecided {
+            self.keeper.keep(self.progress.partition(), self.progress.controller.clone());
+            self.is_kept = true;
         }
     }
 
@@ -197,7 +225,8 @@ impl ExporterLoop {
 
     /// When there is something to do if no record comes before; none while there is nothing.
     pub fn deadline(&self) -> Option<Duration> {
-        [self.retry.at(), self.flush_at(), self.keeper.save_at(self.progress.partition())].into_iter().flatten().min()
+        let save_at = self.keeper.save_at(self.progress.partition());
+        [self.retry.at(), self.flush_at(), save_at, self.follow_at].into_iter().flatten().min()
     }
 
     /// Until when new records need not be told.
@@ -215,11 +244,16 @@ impl ExporterLoop {
     pub fn turn(&mut self, now: Duration, clock: Timestamp) -> bool {
         let mut more = false;
         self.let_go_of_replaced_state(now);
+        if self.progress.is_elsewhere() {
+            self.follow(now);
+            return false;
+        }
+        self.follow_at = None;
         if self.progress.is_paused() {
             // What it has taken goes on its way. Nothing more comes to it, and what it failed with is past.
             self.retry = Retry::new();
         } else if !self.retry.is_waiting(now) {
-            let result = self.open().and_then(|()| match self.living {
+            let result = self.open(now).and_then(|()| match self.living {
                 Some(_) => self.tell_some(now),
                 None => self.export_some(now, clock),
             });
@@ -255,10 +289,76 @@ impl ExporterLoop {
         retry(self).note(result.map_err(|error| error.to_string()), now);
     }
 
-    fn open(&mut self) -> Result<(), Failure> {
+    /// Another node leads the partition: its exporter gets the records from here on, and goes on where this one is later.
+    fn follow(&mut self, now: Duration) {
+        self.close_target(now);
+        (self.retry, self.flush_retry, self.lacks_since) = (Retry::new(), Retry::new(), None);
+        self.progress.set_lacks(None);
+        self.progress.take_said();
+        self.keep();
+        let look_at = self.progress.has_said().then(|| now + FOLLOW_INTERVAL);
+        let call_at = self.exporter.follow(&self.progress.controller, now);
+        self.follow_at = [call_at, look_at].into_iter().flatten().min();
+        self.tell_state();
+    }
+
+    /// Lets go of the target, if it is open.
+    fn close_target(&mut self, now: Duration) {
+        if self.reader.take().is_none() {
+            return;
+        }
+        (self.next, self.living) = (None, None);
+        let (progress, exporter) = (&self.progress, &mut self.exporter);
+        if let Err(error) = progress.call(Call::Close, || exporter.close(now)) {
+            tracing::info!(
+                exporter = progress.name(), partition = %progress.partition(), %error,
+                "the exporter could not be closed; what it did not acknowledge comes again after the next start"
+            );
+        } else if progress.acknowledged() >= self.exported {
+            progress.controller.pass(self.seen);
+        }
+    }
+
+    /// Whether the exporter may begin here: in a cluster, only when it is known what other nodes keep for it, and that no other
+    /// one has records that are missing here.
+    fn check_begin(&mut self, now: Duration) -> Result<(), Failure> {
+        let progress = &self.progress;
+        if !progress.is_shared() {
+            return Ok(());
+        }
+        if progress.awaits_others() {
+            return Err(Failure::OthersUnheard);
+        }
+        progress.take_said();
+        let missing = progress.log().missing_after(progress.acknowledged()).filter(|_| progress.others_can_lead());
+        let Some(gap) = missing else {
+            self.lacks_since = None;
+            progress.set_lacks(None);
+            return Ok(());
+        };
+        let failure = Failure::Lacks(gap);
+        progress.set_lacks(Some(failure.to_string()));
+        // Without another leader, records that are nowhere else hold up nothing: the gap is said as any other.
+        let is_over = now.saturating_sub(*self.lacks_since.get_or_insert(now)) >= LACKS_WAIT;
+        if !is_over {
+            return Err(failure);
+        }
+        progress.set_lacks(None);
+        Ok(())
+    }
+
+    fn open(&mut self, now: Duration) -> Result<(), Failure> {
         if self.reader.is_some() {
             return Ok(());
         }
+        self.check_begin(now)?;
+        self.begin()?;
+        self.progress.set_begun();
+        self.keep();
+        Ok(())
+    }
+
+    fn begin(&mut self) -> Result<(), Failure> {
         let (progress, exporter) = (&self.progress, &mut self.exporter);
         let (kept, _) = progress.controller.kept();
         let opening = Opening {
@@ -328,6 +428,10 @@ impl ExporterLoop {
         let mut result = Ok(true);
         let takes_encoded = self.filter == RecordFilter::default();
         for _ in 0..TURN_RECORDS {
+            if progress.is_elsewhere() {
+                // Whoever leads now goes on.
+                break;
+            }
             let kept = self.next.take().map(Next::Read);
             let next = kept.map_or_else(
                 || reader.next(|offer| answer(exporter.as_mut(), offer, takes_encoded, now)),
@@ -405,6 +509,7 @@ impl ExporterLoop {
         let mut state = progress.state.lock();
         let failed_before = matches!(*state, ExporterState::Failing(_));
         match failure {
+            None if progress.is_elsewhere() => *state = ExporterState::Following,
             None if progress.is_paused() => *state = ExporterState::Paused,
             // Before it was opened nobody knows whether its target is there.
             None if self.reader.is_none() => *state = ExporterState::Opening,
@@ -445,17 +550,7 @@ impl ExporterLoop {
         while more && goes_on() {
             more = self.turn(now(), clock);
         }
-        if self.reader.take().is_some() {
-            let (progress, exporter) = (&self.progress, &mut self.exporter);
-            if let Err(error) = progress.call(Call::Close, || exporter.close(now())) {
-                tracing::info!(
-                    exporter = progress.name(), partition = %progress.partition(), %error,
-                    "the exporter could not be closed; what it did not acknowledge comes again after the next start"
-                );
-            } else if progress.acknowledged() >= self.exported {
-                progress.controller.pass(self.seen);
-            }
-        }
+        self.close_target(now());
         *self.progress.state.lock() = ExporterState::Closed;
     }
 }

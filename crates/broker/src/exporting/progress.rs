@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::time::Duration;
 
 use exporters::{Controller, Kept};
@@ -31,6 +31,8 @@ pub enum ExporterState {
     Failing(String),
     /// It does not come back from a call; the sentence says from which.
     Stuck(String),
+    /// It gets no records, because another node leads the partition, and its exporter gets them.
+    Following,
     /// It is closed.
     Closed,
 }
@@ -44,6 +46,7 @@ impl ExporterState {
             | ExporterState::Exporting
             | ExporterState::Paused
             | ExporterState::SoftPaused
+            | ExporterState::Following
             | ExporterState::Closed => None,
         }
     }
@@ -64,7 +67,8 @@ impl ExporterStatus {
         let states = || self.partitions.iter().map(|partition| &partition.state);
         let troubled = states().find(|state| state.trouble().is_some());
         let opening = states().find(|state| **state == ExporterState::Opening);
-        troubled.or(opening).or(states().next()).cloned().unwrap_or(ExporterState::Closed)
+        let working = states().find(|state| **state != ExporterState::Following);
+        troubled.or(opening).or(working).or(states().next()).cloned().unwrap_or(ExporterState::Closed)
     }
 }
 
@@ -93,6 +97,18 @@ pub struct ExporterPosition {
     pub gap: Option<String>,
     /// What the exporter itself says of it.
     pub remark: Option<String>,
+}
+
+/// What an exporter that gets records only at the leader of its partition must know of the cluster.
+pub trait Leadership: std::fmt::Debug + Send + Sync {
+    /// Whether this node leads the partition.
+    fn leads(&self) -> bool;
+
+    /// Whether all other nodes that can be reached have said what they keep for the exporters of the partition.
+    fn others_have_said(&self) -> bool;
+
+    /// Whether another node that can be reached may lead the partition.
+    fn others_can_lead(&self) -> bool;
 }
 
 /// What an exporter is called for.
@@ -150,6 +166,14 @@ pub struct ExporterProgress {
     pause: Option<Arc<PauseSwitch>>,
     /// Whether the exporter stops then.
     stops_when_paused: bool,
+    /// Of an exporter that gets records only at the leader of the partition.
+    leadership: Option<Arc<dyn Leadership>>,
+    /// What was kept for it when the node was started: nothing for a new one.
+    is_new: AtomicBool,
+    /// What the leader keeps for it: what was said first and not taken yet, and what was said last.
+    said: Mutex<VecDeque<Kept>>,
+    /// Why the partition should be led by another node.
+    lacks: Mutex<Option<String>>,
     pub(super) metrics: ExporterMetrics,
 }
 
@@ -163,6 +187,7 @@ impl ExporterProgress {
         now: Timestamp,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Self {
+        let is_new = AtomicBool::new(kept.is_none());
         let mut kept = kept.unwrap_or_else(|| Kept { acknowledged: log.beginning(), ..Kept::default() });
         let kept_at_start = kept.acknowledged;
         kept.acknowledged = log.resume_after(kept.acknowledged);
@@ -181,6 +206,10 @@ impl ExporterProgress {
             gap: Mutex::new(None),
             pause: None,
             stops_when_paused: false,
+            leadership: None,
+            is_new,
+            said: Mutex::default(),
+            lacks: Mutex::default(),
             metrics: ExporterMetrics::new(name, log.partition()),
             log,
         }
@@ -190,6 +219,85 @@ impl ExporterProgress {
     pub fn with_pause(mut self, pause: Arc<PauseSwitch>, stops_when_paused: bool) -> Self {
         (self.pause, self.stops_when_paused) = (Some(pause), stops_when_paused);
         self
+    }
+
+    /// It gets records only while this node leads the partition. While another one does, it follows what that one says.
+    pub fn with_leadership(mut self, leadership: Arc<dyn Leadership>) -> Self {
+        self.leadership = Some(leadership);
+        self
+    }
+
+    /// Whether it gets records only at the leader of the partition.
+    pub fn is_shared(&self) -> bool {
+        self.leadership.is_some()
+    }
+
+    /// Whether another node's exporter gets the records.
+    pub fn is_elsewhere(&self) -> bool {
+        self.leadership.as_ref().is_some_and(|leadership| !leadership.leads())
+    }
+
+    /// Whether nothing was kept for it at the start, and it has not begun since.
+    pub fn is_new(&self) -> bool {
+        self.is_new.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_begun(&self) {
+        self.is_new.store(false, Ordering::Release);
+    }
+
+    /// Whether nothing was kept for it at the start and the other nodes have yet to say whether they have.
+    pub(super) fn awaits_others(&self) -> bool {
+        let leadership = self.leadership.as_ref().filter(|_| self.is_new());
+        leadership.is_some_and(|leadership| !leadership.others_have_said())
+    }
+
+    /// Whether another node may lead the partition, and have records that are missing here.
+    pub(super) fn others_can_lead(&self) -> bool {
+        self.leadership.as_ref().is_some_and(|leadership| leadership.others_can_lead())
+    }
+
+    /// The leader of the partition keeps this for it. A new one believes others too, until the leader is heard.
+    pub fn say(&self, kept: Kept, of_leader: bool) {
+        let is_new = self.is_new();
+        match of_leader {
+            true if !self.is_elsewhere() => return,
+            true => {}
+            false if !is_new => return,
+            // All of them have what the one who is furthest says.
+            false if self.said.lock().iter().any(|said| said.acknowledged >= kept.acknowledged) => return,
+            false => self.said.lock().clear(),
+        }
+        let mut said = self.said.lock();
+        // The first one stays until it is taken: who is always a little late would never take any.
+        said.truncate(1);
+        said.push_back(kept);
+        drop(said);
+        self.controller.wake();
+    }
+
+    /// Takes what the leader keeps, as far as the records are there.
+    pub(super) fn take_said(&self) {
+        let last = self.log.last_place();
+        let mut said = self.said.lock();
+        while let Some(kept) = said.pop_front_if(|kept| kept.acknowledged <= last) {
+            self.set_begun();
+            self.controller.follow(kept);
+        }
+    }
+
+    /// Whether something that the leader said waits for its records.
+    pub(super) fn has_said(&self) -> bool {
+        !self.said.lock().is_empty()
+    }
+
+    /// Why the partition should be led by another node: records that the exporter needs are not here, and may be there.
+    pub fn lacks(&self) -> Option<String> {
+        self.lacks.lock().clone()
+    }
+
+    pub(super) fn set_lacks(&self, lacks: Option<String>) {
+        *self.lacks.lock() = lacks;
     }
 
     fn pause(&self) -> Pause {
@@ -338,7 +446,8 @@ impl ExporterProgress {
     pub fn position(&self, now: Timestamp) -> ExporterPosition {
         let (acknowledged, last) = (self.acknowledged(), self.log.last_place());
         let since = self.pending_since(acknowledged).unwrap_or_else(|| self.exported_timestamp.load(Ordering::Relaxed));
-        let lag = if acknowledged < last { now.saturating_sub(since) } else { 0 };
+        // How late another node's exporter is that one knows.
+        let lag = if acknowledged < last && !self.is_elsewhere() { now.saturating_sub(since) } else { 0 };
         let stuck = self.stuck.lock().map(|(call, since)| {
             ExporterState::Stuck(format!("It has not come back from {} for {} s.", call.name(), since.as_secs()))
         });

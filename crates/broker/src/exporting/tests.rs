@@ -14,22 +14,22 @@ use super::*;
 use crate::record_log::{RecordLog, RecordLogOptions, RecordWriter};
 use crate::state_handle::StateHandle;
 
-const PARTITION: PartitionId = PartitionId(1);
-const START: Duration = Duration::ZERO;
-const SECOND: Duration = Duration::from_secs(1);
+pub(super) const PARTITION: PartitionId = PartitionId(1);
+pub(super) const START: Duration = Duration::ZERO;
+pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 /// An exporter and what it was told. It acknowledges what it took when it is flushed, or loses it all.
 #[derive(Default)]
-struct Told {
-    opened: Vec<(RecordPlace, Vec<u8>, Role)>,
-    taken: Vec<u64>,
+pub(super) struct Told {
+    pub opened: Vec<(RecordPlace, Vec<u8>, Role)>,
+    pub taken: Vec<u64>,
     unacknowledged: Option<RecordPlace>,
     flushes: Vec<Duration>,
     roles: Vec<Role>,
     loses_next_flush: bool,
     refuses: Option<&'static str>,
     /// How long after the first record that it keeps back it wants to flush.
-    delay: Duration,
+    pub delay: Duration,
     flush_at: Option<Duration>,
     /// Where it says that it goes on.
     own_place: Option<RecordPlace>,
@@ -45,7 +45,7 @@ struct Told {
 }
 
 #[derive(Default)]
-struct Flushed(Arc<Mutex<Told>>, Option<Controller>);
+pub(super) struct Flushed(pub Arc<Mutex<Told>>, pub Option<Controller>);
 
 impl PartitionExporter for Flushed {
     fn open(&mut self, opening: Opening) -> Result<Resume, ExporterError> {
@@ -126,7 +126,7 @@ impl PartitionExporter for Flushed {
     }
 }
 
-fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
+pub(super) fn write(writer: &mut RecordWriter, positions: impl IntoIterator<Item = u64>) {
     write_of(writer, VariableIntent::Created, positions);
 }
 
@@ -151,12 +151,12 @@ fn record(intent: VariableIntent, position: u64, timestamp: Timestamp) -> Record
     Record { source_position: 1, ..Record::event(position, timestamp, Key::NONE, payload) }
 }
 
-fn records(directory: &Path) -> (Arc<RecordLog>, RecordWriter) {
+pub(super) fn records(directory: &Path) -> (Arc<RecordLog>, RecordWriter) {
     let options = RecordLogOptions::for_test(PARTITION, &directory.join("records"), 16 << 20);
     RecordLog::open(options, place(0)).expect("new")
 }
 
-fn place(number: u64) -> RecordPlace {
+pub(super) fn place(number: u64) -> RecordPlace {
     RecordPlace { incarnation: 1, position: number, number }
 }
 
@@ -174,7 +174,7 @@ fn director(directory: &Path, log: &Arc<RecordLog>) -> (ExporterLoop, Arc<Mutex<
     director_of(directory, log, RecordFilter::default())
 }
 
-fn acknowledged(director: &ExporterLoop) -> u64 {
+pub(super) fn acknowledged(director: &ExporterLoop) -> u64 {
     director.progress().acknowledged().position
 }
 

@@ -11,6 +11,7 @@ use super::PARTITION_COUNT_MAX;
 use crate::applying::RefusedError;
 use crate::cluster::JoinError;
 use crate::data_directory::error::DataDirectoryError;
+use crate::exporting::SHARED_EXPORTERS_MAX;
 use crate::record_log::RecordLogError;
 use crate::replaced_state::ReplaceError;
 
@@ -58,6 +59,11 @@ pub enum StartError {
     /// Two exporters have the same name.
     #[error("There are two exporters with the name '{0}'. Give each exporter a name of its own.")]
     DuplicateExporter(String),
+    /// More exporters than a node may have.
+    #[error(
+        "There are {0} exporters, and a node has at most {SHARED_EXPORTERS_MAX}. Take some out of the configuration."
+    )]
+    TooManyExporters(usize),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDirectory(#[from] DataDirectoryError),

@@ -15,10 +15,11 @@ use super::errors::StartError;
 use super::opening::{self, Opened};
 use super::threads::{Stage, Threads};
 use crate::applying::Guard;
+use crate::cluster::LeadershipOf;
 use crate::data_directory::DataDirectory;
 use crate::entrance::Entrance;
 use crate::exporting::{
-    Configured, ExporterLoop, ExporterProgress, ExporterThread, Keeper, PauseSwitch, PositionsFile, Progresses,
+    Configured, ExporterLoop, ExporterProgress, ExporterThread, Keeper, PauseSwitch, PositionsFile, Progresses, Sharing,
 };
 use crate::flow_control::{FlowControlOptions, Limiter};
 use crate::held::Held;
@@ -54,6 +55,8 @@ pub(super) struct Host {
     pub progresses: Progresses,
     /// Whether exporting is paused.
     pub pause: Arc<PauseSwitch>,
+    /// The exporters that the nodes of the cluster have in common.
+    pub sharing: Arc<Sharing>,
     /// Closed to stop the exporters.
     pub stop_exporters: Receiver<()>,
     /// Every thread of an exporter has one. Dropped before the node waits for them.
@@ -232,6 +235,7 @@ impl Host {
         for (hosted, written) in self.exporters.iter().zip(&opened.written) {
             let HostedExporter { name, exporter, filter, keeper } = hosted;
             let (call, called) = crossbeam_channel::bounded(1);
+            let role_changed = call.clone();
             // A full channel means that the thread already knows.
             let wake = move || {
                 let _ = call.try_send(());
@@ -239,11 +243,24 @@ impl Host {
             let kept = keeper.kept(partition);
             let progress = ExporterProgress::new(name, kept, opened.records.clone(), now, wake)
                 .with_pause(self.pause.clone(), exporter.stops_when_paused());
+            let is_shared = self.shared.port.is_some() && !exporter.is_local();
+            let progress = match is_shared {
+                true => {
+                    let entrance = self.shared.entrances.of(partition);
+                    entrance.watch_role(role_changed);
+                    progress
+                        .with_leadership(Arc::new(LeadershipOf { entrance, sharing: Arc::downgrade(&self.sharing) }))
+                }
+                false => progress,
+            };
             if keeper.is_lost() {
                 progress.controller().set_remark(Some(POSITIONS_LOST.to_owned()));
             }
             let progress = Arc::new(progress);
             progresses.push(progress.clone());
+            if is_shared {
+                self.sharing.add(progress.clone(), keeper.clone());
+            }
             let exporter = ExporterLoop::new(exporter.partition(partition), filter.clone(), progress, keeper.clone())
                 .with_state(state.clone());
             let thread = ExporterThread {

@@ -12,6 +12,7 @@ use crate::applying::{self, ApplyingNote, CommandTimes, Guard, RefusedCommands};
 use crate::data_directory::DataDirectory;
 use crate::data_directory::error::failed;
 use crate::disk::DiskView;
+use crate::exporting::SHARED_EXPORTERS_MAX;
 use crate::options::NodeOptions;
 use crate::record_log::{self, RecordLog, RecordLogOptions, RecordWriter, SystemFiles};
 use crate::replaced_state::Places;
@@ -43,6 +44,9 @@ pub(super) fn check(options: &NodeOptions) -> Result<(), StartError> {
     let max_bytes = ReplicationOptions::default().max_entry_bytes / 2;
     if [command_limit_bytes, batch_limit_bytes].iter().any(|bytes| !(1..=max_bytes).contains(bytes)) {
         return Err(StartError::BatchLimit { command_limit_bytes, batch_limit_bytes, max_bytes });
+    }
+    if options.exporters.len() > SHARED_EXPORTERS_MAX {
+        return Err(StartError::TooManyExporters(options.exporters.len()));
     }
     for (index, exporter) in options.exporters.iter().enumerate() {
         if options.exporters[..index].iter().any(|other| other.name == exporter.name) {
