@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{Engine, Fault, JobsAvailable, OutgoingCommand, Output, Push, Reply, Unwatched, Watch};
 use protocol::{Command, CommandBatch, GlobalListenerValue, Key, PartitionId, Record, SettingsValue, Text, Timestamp};
@@ -111,6 +112,8 @@ pub struct Partition {
     cluster_id: Option<Text>,
     /// The global listeners that the configuration of the cluster defines.
     global_listeners: Arc<[GlobalListenerValue]>,
+    /// Whether the settings and global listeners of this node are those of the cluster.
+    decides_settings: Arc<AtomicBool>,
     time: PartitionTime,
     leading: Option<Leading>,
 }
@@ -142,6 +145,8 @@ pub struct NextPoll {
 /// What a leader keeps in mind. Nothing of it matters to its successor.
 #[derive(Debug)]
 struct Leading {
+    /// The settings of this node were made part of the state, or are already.
+    has_settings: bool,
     /// Commands for due work that are under way: none of them is submitted again before it is applied.
     due: UnderWay,
     /// The continuation of interrupted work that is under way.
@@ -174,6 +179,7 @@ pub struct EmptyPartition {
     options: PartitionOptions,
     cluster_id: Option<Text>,
     global_listeners: Arc<[GlobalListenerValue]>,
+    decides_settings: Arc<AtomicBool>,
 }
 
 impl EmptyPartition {
@@ -184,22 +190,24 @@ impl EmptyPartition {
 
     /// The partition with another state. It does not lead yet.
     pub fn with_engine(self, engine: Engine) -> Partition {
-        let EmptyPartition { id, options, cluster_id, global_listeners } = self;
-        Partition { cluster_id, global_listeners, ..Partition::new(id, engine, options) }
+        let EmptyPartition { id, options, cluster_id, global_listeners, decides_settings } = self;
+        Partition { cluster_id, global_listeners, decides_settings, ..Partition::new(id, engine, options) }
     }
 }
 
 impl Partition {
     /// Closes the state, to be replaced by another one.
     pub fn empty(self) -> EmptyPartition {
-        let Partition { id, options, cluster_id, global_listeners, .. } = self;
-        EmptyPartition { id, options, cluster_id, global_listeners }
+        let Partition { id, options, cluster_id, global_listeners, decides_settings, .. } = self;
+        EmptyPartition { id, options, cluster_id, global_listeners, decides_settings }
     }
 
     /// A partition on top of its recovered engine. It does not lead yet.
     pub fn new(id: PartitionId, engine: Engine, options: PartitionOptions) -> Self {
         let time = PartitionTime::new(engine.last_timestamp());
-        Partition { id, engine, options, cluster_id: None, global_listeners: Arc::default(), time, leading: None }
+        let decides_settings = Arc::new(AtomicBool::new(true));
+        let global_listeners = Arc::default();
+        Partition { id, engine, options, cluster_id: None, global_listeners, decides_settings, time, leading: None }
     }
 
     /// Leading the first partition, it gives the cluster this id, unless that has one.
@@ -210,6 +218,11 @@ impl Partition {
     /// Leading the first partition, it has the configuration of the cluster define these global listeners.
     pub fn with_global_listeners(self, global_listeners: Arc<[GlobalListenerValue]>) -> Self {
         Partition { global_listeners, ..self }
+    }
+
+    /// Leading, it makes the settings and global listeners of this node part of the state only while this is so.
+    pub fn with_settings_gate(self, decides_settings: Arc<AtomicBool>) -> Self {
+        Partition { decides_settings, ..self }
     }
 
     /// The partition.
@@ -254,8 +267,9 @@ impl Partition {
         effects.submit.extend(lost.map(engine::remove_lost_stream));
         // Before all that comes in: what has a number of this leadership is behind it in the log.
         effects.submit.push(self.engine.start_command(self.options.node));
-        self.adapt_state(effects);
+        let has_settings = self.adapt_state(effects);
         let mut leading = Leading {
+            has_settings,
             due: UnderWay::default(),
             continuation: UnderWay::default(),
             room_check: None,
@@ -277,12 +291,28 @@ impl Partition {
     }
 
     /// What the leader knows of the cluster and its settings become part of the state, as soon as the feature level has them.
-    fn adapt_state(&self, effects: &mut Effects) {
+    /// Returns whether the settings have: those of another node may be those of the cluster.
+    fn adapt_state(&self, effects: &mut Effects) -> bool {
         effects
             .submit
             .extend(self.cluster_id.as_ref().and_then(|cluster_id| self.engine.bootstrap_command(cluster_id)));
+        if !self.decides_settings.load(Ordering::Acquire) {
+            return false;
+        }
         effects.submit.extend(self.options.settings.and_then(|settings| self.engine.settings_command(settings)));
         effects.submit.extend(self.engine.global_listeners_command(&self.global_listeners));
+        true
+    }
+
+    /// The settings of this node may be those of the cluster now, which they were not when it began to lead: then they become
+    /// part of the state. To be called from time to time.
+    pub fn look_at_settings(&mut self, effects: &mut Effects) {
+        if self.leading.as_ref().is_some_and(|leading| !leading.has_settings) {
+            let has_settings = self.adapt_state(effects);
+            if let Some(leading) = &mut self.leading {
+                leading.has_settings = has_settings;
+            }
+        }
     }
 
     /// This node does not lead the partition any more.
@@ -313,7 +343,10 @@ impl Partition {
         self.engine.apply_watched(index, batch, watch, &mut effects.output)?;
         self.time.witness(batch.timestamp);
         if self.leading.is_some() && self.engine.feature_level() != level {
-            self.adapt_state(effects);
+            let has_settings = self.adapt_state(effects);
+            if let Some(leading) = &mut self.leading {
+                leading.has_settings = has_settings;
+            }
         }
         // Whoever waits at this node is served by its own replica, whoever leads: so no answer depends on a leader.
         let node = self.options.node;

@@ -428,6 +428,15 @@ impl<P> PartitionLoop<P> {
         self.touched = true;
     }
 
+    /// Looks whether the settings of this node are those of the cluster by now.
+    pub fn look_at_settings(&mut self, shell: &mut impl Shell<Permit = P>) {
+        if !self.dead && self.records_retry_at.is_none() {
+            self.effects.clear();
+            self.partition.look_at_settings(&mut self.effects);
+            self.carry_out(shell);
+        }
+    }
+
     /// Exporters got records of this partition up to a place before the start. Its log must account for them before it leads.
     pub fn was_exported(&mut self, place: RecordPlace) {
         self.exported = self.exported.max(place);

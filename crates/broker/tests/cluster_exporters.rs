@@ -214,3 +214,56 @@ fn nodes_that_lack_an_exporter_are_named() {
     eventually("a warning at another node", || says(0, "Node 2 lacks the exporter warehouse that node 0 has"));
     eventually("a warning of the other exporter", || says(1, "Node 1 lacks the exporter other that node 2 has"));
 }
+
+#[test]
+fn the_settings_of_the_lowest_node_hold_whoever_leads() {
+    let set_up = |node, options: &mut NodeOptions| options.unique_business_ids = Some(node != 2);
+    let mut cluster = Cluster::with(3, 1, set_up);
+    deploy(&cluster.client(0), &one_task());
+    let create = |cluster: &Cluster, id: &str| {
+        let asked = *cluster.nodes.keys().next().expect("several nodes");
+        let value = ProcessInstanceCreationValue {
+            bpmn_process_id: "order".into(),
+            version: -1,
+            variables: "{}".into(),
+            tenant_id: DEFAULT_TENANT.into(),
+            business_id: id.into(),
+            ..ProcessInstanceCreationValue::default()
+        };
+        let payload = Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::Create, Box::new(value));
+        submit(&cluster.client(asked), PartitionId(1), Command::new(Key::NONE, payload))
+            .ok()
+            .map(|reply| reply.rejection.is_none())
+    };
+    let mut number = 0;
+    let mut is_unique = |cluster: &Cluster| {
+        number += 1;
+        let id = format!("id-{number}");
+        create(cluster, &id) == Some(true) && create(cluster, &id) == Some(false)
+    };
+    for node in [0, 2] {
+        eventually("a warning", || {
+            let said = cluster.client(node).disagreements();
+            said.iter()
+                .any(|sentence| sentence.starts_with("Nodes 0 and 2 have different settings (unique-business-ids)"))
+        });
+    }
+    let mut change_leader = |cluster: &mut Cluster| {
+        let leader = cluster.leader(1);
+        cluster.nodes.remove(&leader).expect("it runs").crash();
+        eventually("a creation", || create(cluster, "").is_some());
+        cluster.start(&[leader]);
+    };
+    while cluster.leader(1) == 2 {
+        change_leader(&mut cluster);
+    }
+    eventually("the settings of node 0", || is_unique(&cluster));
+    while cluster.leader(1) != 2 {
+        change_leader(&mut cluster);
+    }
+    // Leaders look at the settings once a second.
+    let until = std::time::Instant::now() + Duration::from_millis(2_500);
+    while std::time::Instant::now() < until {
+        assert!(is_unique(&cluster), "node 2 leaves them");
+    }
+}

@@ -213,7 +213,8 @@ impl Host {
         let cluster_id = self.shared.cluster_id.lock().clone();
         let partition = Partition::new(opened.partition, opened.engine, self.partition_options)
             .with_cluster_id(&cluster_id)
-            .with_global_listeners(self.options.global_listeners.clone());
+            .with_global_listeners(self.options.global_listeners.clone())
+            .with_settings_gate(self.shared.decides_settings.clone());
         let (shared, entrance) = (self.shared.clone(), self.shared.entrances.of(opened.partition));
         let maintenance = self.maintenance.clone();
         let mut slot = Slot::new(shared, entrance, partition, opened.guard, opened.writer, maintenance, policy);

@@ -178,6 +178,7 @@ impl Slot {
     /// Compares the streams of the node with the state, and gives back what belongs to nodes that are gone.
     pub fn reconcile(&mut self) {
         if !self.partition.is_dead() {
+            self.partition.look_at_settings(&mut self.surroundings);
             let partition = self.partition.partition();
             self.surroundings.shared.reconcile(self.surroundings.id, partition.is_leading(), partition.engine());
         }
