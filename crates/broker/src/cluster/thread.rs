@@ -49,6 +49,7 @@ pub(crate) struct ClusterThread {
     gone: BTreeSet<NodeNumber>,
     /// Since when all nodes are there.
     calm_since: Instant,
+    next_spread: Instant,
 }
 
 impl ClusterThread {
@@ -73,6 +74,7 @@ impl ClusterThread {
             next_reconciliation,
             gone,
             calm_since,
+            next_spread: calm_since,
         }
     }
 
@@ -104,8 +106,11 @@ impl ClusterThread {
         if now.saturating_duration_since(self.calm_since) < CALM_MIN {
             return;
         }
+        if now < self.next_spread {
+            return;
+        }
         // One after the other: the next one when the news of this one is everywhere.
-        self.calm_since = now - CALM_MIN + SPREAD_INTERVAL;
+        self.next_spread = now + SPREAD_INTERVAL;
         let entrances = self.shared.entrances.all();
         let own: Vec<_> = entrances.values().filter(|entrance| entrance.is_open()).collect();
         let least = contacts.iter().min_by_key(|(_, contact)| contact.status.leaders());

@@ -1,8 +1,9 @@
 //! A cluster of real processes with one list of members, the load on it, and the audit of that.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
-use std::collections::BTreeMap;
-use std::net::TcpListener;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -14,6 +15,11 @@ use crate::support::{LIMIT, Server, program};
 
 /// Ports that the system gives to nobody: a node that is started again finds its own free.
 const PORTS: std::ops::Range<u16> = 11_000..32_000;
+
+/// How long a node may take to answer that may be cut off.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// What a replica lacks that is as good as there: some batches are always on their way.
+const LAG_ENTRIES_MAX: u64 = 200;
 
 /// A port that is free now, another one at each call.
 fn free_port() -> u16 {
@@ -204,4 +210,43 @@ pub fn leaders(server: &Server) -> BTreeMap<u64, usize> {
         }
     }
     leaders
+}
+
+/// Whether each partition has a leader, as a node says that is there.
+pub fn all_led(server: &Server, partitions: u64) -> bool {
+    leaders(server).into_keys().eq(1..=partitions)
+}
+
+/// Nothing was lost, doubled or stuck, and each node says the same.
+pub fn assert_clean((is_clean, found): (bool, Value)) {
+    assert!(is_clean, "{found:#}");
+    let nodes = found["nodes"].as_array().expect("a list");
+    let instances: BTreeSet<_> = nodes.iter().filter_map(|node| node["instances"].as_u64()).collect();
+    assert!(nodes.len() == 3 && instances.len() == 1 && !instances.contains(&0), "{found:#}");
+}
+
+/// Asks a management port that may not answer: status and body.
+pub fn ask(address: &str, path: &str) -> Option<(u16, String)> {
+    let address: SocketAddr = address.parse().ok()?;
+    let mut stream = TcpStream::connect_timeout(&address, ANSWER_LIMIT).ok()?;
+    stream.set_read_timeout(Some(ANSWER_LIMIT)).ok()?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    let code = response.split(' ').nth(1)?.parse().ok()?;
+    Some((code, response.split_once("\r\n\r\n")?.1.to_owned()))
+}
+
+/// Whether a node serves, sees all others, and no replica that it knows lacks more than what is on its way.
+pub fn is_whole(management: &str, nodes: usize, partitions: usize) -> bool {
+    let Some((200, _)) = ask(management, "/ready") else { return false };
+    let Some((200, body)) = ask(management, "/cluster") else { return false };
+    let Ok(shown) = serde_json::from_str::<Value>(&body) else { return false };
+    let shown: Vec<_> = shown["nodes"].as_array().into_iter().flatten().collect();
+    let replicas = || shown.iter().flat_map(|node| node["partitions"].as_array().into_iter().flatten());
+    let led = replicas().filter(|replica| replica["role"] == "leader").count();
+    let is_near = |replica: &Value| {
+        replica["role"] == "leader" || replica["lagEntries"].as_u64().is_some_and(|lag| lag < LAG_ENTRIES_MAX)
+    };
+    shown.len() == nodes && led == partitions && replicas().count() == nodes * partitions && replicas().all(is_near)
 }

@@ -1,19 +1,13 @@
-//! Faults of a cluster under load: killed, stopped, frozen and wiped nodes, and workers whose gateways die.
+//! The faults that are part of `make test`.
 
-#[path = "support/cluster.rs"]
-mod cluster;
-mod support;
-
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use cluster::{Cluster, Guarded, acknowledged, eventually, leaders, report};
+use crate::cluster::{Cluster, Guarded, acknowledged, all_led, assert_clean, eventually, leaders, report};
+use crate::support::*;
 use gateway_interface::{ActivatedJob, StreamActivatedJobsRequest};
-use serde_json::Value;
-use support::*;
 use tonic::Streaming;
 
 /// How long a node is away in the short tests: longer than an election, and than others need to call it gone.
@@ -27,23 +21,11 @@ fn goes_on(ledger: &Path) {
     eventually("creations are acknowledged", || acknowledged(ledger) >= before + BETWEEN);
 }
 
-fn all_led(server: &Server, partitions: u64) -> bool {
-    leaders(server).into_keys().eq(1..=partitions)
-}
-
 /// The node that leads the first partition, as another one says.
 fn leader(servers: &[Option<Server>]) -> usize {
     let asked = servers.iter().flatten().next().expect("one runs");
     eventually("the partition is led", || leaders(asked).contains_key(&1));
     leaders(asked)[&1]
-}
-
-/// Nothing was lost, doubled or stuck, and each node says the same.
-fn assert_clean((is_clean, found): (bool, Value)) {
-    assert!(is_clean, "{found:#}");
-    let nodes = found["nodes"].as_array().expect("a list");
-    let instances: BTreeSet<_> = nodes.iter().filter_map(|node| node["instances"].as_u64()).collect();
-    assert!(nodes.len() == 3 && instances.len() == 1 && !instances.contains(&0), "{found:#}");
 }
 
 #[test]
