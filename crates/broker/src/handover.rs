@@ -103,6 +103,7 @@ mod tests {
         Some(GroupStatus {
             role: Role::Leader,
             term: 2,
+            vote: None,
             leader: Some(NodeId(1)),
             commit: 9,
             handed_out: 9,

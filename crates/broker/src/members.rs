@@ -59,6 +59,7 @@ mod tests {
         GroupStatus {
             role: Role::Leader,
             term: 2,
+            vote: None,
             leader: Some(NodeId(1)),
             commit: 5_000,
             handed_out: 5_000,

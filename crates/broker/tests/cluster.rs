@@ -182,7 +182,7 @@ fn leaders_move_by_hand_and_no_request_fails() {
     for _ in 0..10 {
         let leader = cluster.leader(1);
         let (sender, answers) = mpsc::channel();
-        let clients: Vec<Client> = (0..3).map(|node| cluster.client(node)).collect();
+        let clients: Vec<_> = (0..3).map(|node| cluster.client(node)).collect();
         let submitting = std::thread::spawn(move || {
             for number in 0..300 {
                 let sender = sender.clone();

@@ -301,7 +301,10 @@ fn answer(
             let batch = *batch;
             let drained = !batch.truncated && batch.jobs.len() < wanted;
             question.settle(if drained { Finding::Drained } else { Finding::MayHaveMore });
-            Answer::Jobs { drained, jobs: Undelivered::new(executor.client.clone(), delivery, batch.job_keys, batch.jobs) }
+            Answer::Jobs {
+                drained,
+                jobs: Undelivered::new(executor.client.clone(), delivery, batch.job_keys, batch.jobs),
+            }
         }
         Ok(reply) => {
             tracing::error!(%partition, kind = reply.payload.value_type().name(), "a request for jobs was answered with something else");

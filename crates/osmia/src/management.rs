@@ -718,13 +718,17 @@ mod tests {
         let mut condition = condition(true, &[Health::Healthy]);
         condition.reaches_leader = false;
         assert_eq!([condition.is_ready(), condition.is_alive(), condition.is_healthy()], [false, true, false]);
-        condition.cluster = Some(InCluster { node: 2, waiting: None });
+        condition.cluster = Some(InCluster { node: 2, waiting: None, disagreements: Default::default() });
         let reason = "It reaches no leader of any partition.";
         let expected = json!({ "status": "DOWN", "details": { "nodeId": 2, "message": reason } });
         assert_eq!(condition.components(None, &[])["cluster"], expected);
         condition.reaches_leader = true;
         assert_eq!(condition.components(None, &[])["cluster"]["status"], "UP");
-        condition.cluster = Some(InCluster { node: 2, waiting: Some("it waits for node 1".to_owned()) });
+        condition.cluster = Some(InCluster {
+            node: 2,
+            waiting: Some("it waits for node 1".to_owned()),
+            disagreements: Default::default(),
+        });
         assert_eq!(condition.components(None, &[])["cluster"]["details"]["message"], "it waits for node 1");
     }
 

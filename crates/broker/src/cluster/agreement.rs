@@ -94,7 +94,7 @@ mod tests {
 
     fn contacts(of: &[(u32, &[u32], &[&str])]) -> BTreeMap<NodeNumber, Contact> {
         let contact = |settings: &[u32], exporters: &[&str]| {
-            let mut contact = Contact::new();
+            let mut contact = Contact::new(std::time::Instant::now());
             contact.status.version = "1".to_owned();
             contact.status.settings = settings.to_vec();
             contact.status.exporters = exporters.iter().map(ToString::to_string).collect();
@@ -116,7 +116,7 @@ mod tests {
         let [sentence] = &Vec::from_iter(said)[..] else { panic!("of node 0 alone") };
         assert!(sentence.starts_with("Nodes 0 and 1 have different settings (unique-business-ids)."), "{sentence}");
         // It was never heard of.
-        others.insert(NodeNumber(0), Contact::new());
+        others.insert(NodeNumber(0), Contact::new(std::time::Instant::now()));
         assert!(!own(1, zero).decides_settings(&others));
         assert!(own(1, two).disagreements(&others).is_empty());
     }

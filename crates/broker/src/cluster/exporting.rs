@@ -107,7 +107,9 @@ impl Leadership for LeadershipOf {
     fn others_have_said(&self) -> bool {
         let (Some(port), Some(sharing)) = (self.port(), self.sharing.upgrade()) else { return true };
         let contacts = port.contacts();
-        contacts.iter().all(|(node, contact)| !contact.is_alive() || sharing.has_heard(node.0, self.entrance.id))
+        contacts
+            .iter()
+            .all(|(node, contact)| !contact.is_alive(Instant::now()) || sharing.has_heard(node.0, self.entrance.id))
     }
 
     fn others_can_lead(&self) -> bool {
@@ -115,6 +117,6 @@ impl Leadership for LeadershipOf {
             replica.partition == self.entrance.id.0 && replica.role() == Role::Follower
         };
         let contacts = self.port().map(ClusterPort::contacts).unwrap_or_default();
-        contacts.values().any(|contact| contact.is_alive() && contact.status.replicas.iter().any(follows))
+        contacts.values().any(|contact| contact.is_alive(Instant::now()) && contact.status.replicas.iter().any(follows))
     }
 }

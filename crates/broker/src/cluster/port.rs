@@ -369,7 +369,10 @@ impl ClusterPort {
 
     /// A node with an empty directory that asked for the place of a member.
     pub fn applicant(&self, node: NodeNumber) -> Option<DirectoryId> {
-        self.mesh.read().as_ref()?.registry(|registry| registry.applicant(node))
+        match &*self.link.read() {
+            Link::Mesh(mesh) => mesh.registry(|registry| registry.applicant(node)),
+            Link::Closed | Link::Kept(_) => None,
+        }
     }
 
     /// Asks the leader of the first partition to replace the directory of a node.

@@ -81,7 +81,7 @@ fn check(port: &ClusterPort, node: NodeNumber) -> Result<peers::DirectoryId, Rep
     if !known {
         return Err(ReplaceError::NoSuchNode(node.0));
     }
-    if port.contacts().get(&node).is_some_and(|contact| contact.is_alive()) {
+    if port.contacts().get(&node).is_some_and(|contact| contact.is_alive(Instant::now())) {
         return Err(ReplaceError::Alive(node.0));
     }
     port.applicant(node).ok_or(ReplaceError::NoApplicant(node.0))

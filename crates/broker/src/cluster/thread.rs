@@ -100,7 +100,7 @@ impl ClusterThread {
     /// was away come back, one by one, and only when all is calm.
     fn spread_leaders(&mut self, now: Instant) {
         let contacts = self.port.contacts();
-        if contacts.values().any(|contact| !contact.is_alive()) {
+        if contacts.values().any(|contact| !contact.is_alive(now)) {
             self.calm_since = now;
         }
         if now.saturating_duration_since(self.calm_since) < CALM_MIN {
@@ -114,7 +114,9 @@ impl ClusterThread {
         let entrances = self.shared.entrances.all();
         let own: Vec<_> = entrances.values().filter(|entrance| entrance.is_open()).collect();
         let least = contacts.iter().min_by_key(|(_, contact)| contact.status.leaders());
-        let Some((node, contact)) = least.filter(|(_, contact)| contact.status.leaders() + 2 <= own.len()) else { return };
+        let Some((node, contact)) = least.filter(|(_, contact)| contact.status.leaders() + 2 <= own.len()) else {
+            return;
+        };
         let has_all = |entrance: &&&Arc<Entrance>| {
             let group = entrance.group().map_or(0, |group| group.last_index);
             let theirs = contact.status.replica(entrance.id).filter(|replica| replica.health() == Health::Healthy);
