@@ -25,7 +25,7 @@ use crate::disk::DiskView;
 use crate::disk::thread::DiskThread;
 use crate::entrance::Entrance;
 use crate::entrances::Entrances;
-use crate::exporting::{self, Exporters, PauseSwitch, Progresses};
+use crate::exporting::{self, Configured, Exporters, PauseSwitch, Progresses};
 use crate::inbox::{Inbound, QueuedCommand, Work};
 use crate::maintenance::{Maintenance, MaintenanceThread, Replacement};
 use crate::member::Member;
@@ -104,9 +104,10 @@ impl Node {
     /// # Errors
     /// As [`Node::start`], and when there are no such partitions.
     pub fn start_with(options: NodeOptions, partitions: &BTreeSet<PartitionId>) -> Result<Node, StartError> {
-        opening::check(&options)?;
+        let configured = check(&options)?;
+        partitions.iter().try_for_each(|partition| opening::check_partition(*partition, options.partition_count))?;
         let directory = DataDirectory::open(&options)?;
-        Node::start_in(options, directory, None, partitions)
+        Node::start_in(options, configured, directory, None, partitions)
     }
 
     /// Listens for the other members of the cluster. The node is started when that is founded ([`Node::start_member`]).
@@ -114,7 +115,7 @@ impl Node {
     /// # Errors
     /// When the options make no sense, the data directory cannot be used, or the port cannot be had.
     pub fn join(options: &NodeOptions) -> Result<Joining, StartError> {
-        opening::check(options)?;
+        check(options)?;
         let cluster = options.cluster.as_ref().ok_or(StartError::NoCluster)?;
         let directory = DataDirectory::open(options)?;
         Ok(Joining::start(options, cluster, directory)?)
@@ -130,18 +131,17 @@ impl Node {
             return Err(StartError::NoCluster);
         }
         let all = (1..=options.partition_count).map(PartitionId).collect();
-        Node::start_in(options, directory, Some(port), &all)
+        let configured = check(&options)?;
+        Node::start_in(options, configured, directory, Some(port), &all)
     }
 
     fn start_in(
         options: NodeOptions,
+        configured: Vec<Configured>,
         directory: DataDirectory,
         port: Option<ClosePort>,
         partitions: &BTreeSet<PartitionId>,
     ) -> Result<Node, StartError> {
-        partitions.iter().try_for_each(|partition| opening::check_partition(*partition, options.partition_count))?;
-        let configured =
-            exporting::configure_all(&options.exporters, options.partition_count, &options.data_directory)?;
         let partition_options = host::partition_options(&directory, &options)?;
         let pause = Arc::new(PauseSwitch::open(directory.paths.exporting_pause())?);
         let exporters = host::hosted_exporters(&directory, &options, configured, &pause)?;
@@ -528,6 +528,12 @@ impl std::fmt::Debug for Node {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Node").field("node", &self.shared.node).field("partitions", &self.partitions()).finish()
     }
+}
+
+/// Looks at the options before anything is changed. What exporters make of theirs is returned.
+fn check(options: &NodeOptions) -> Result<Vec<Configured>, StartError> {
+    opening::check(options)?;
+    Ok(exporting::configure_all(&options.exporters, options.partition_count, &options.data_directory)?)
 }
 
 /// Waits until the log takes part in the partitions.

@@ -242,6 +242,11 @@ impl Streams {
     pub fn reconcile(&self, shared: &Shared, partition: PartitionId, engine: &Engine) {
         let open: Vec<_> = self.open.read().values().cloned().collect();
         for stream in &open {
+            // One that was opened before the node held the partition.
+            if stream.credit(partition).lock().granted.jobs == 0 {
+                self.register(shared, partition, stream, None);
+                continue;
+            }
             self.reconcile_open(shared, partition, stream, engine.job_stream(stream.id));
         }
         let is_own = |totals: &StreamTotals| life_of(totals.stream.number) == shared.life;

@@ -248,7 +248,7 @@ fn the_settings_of_the_lowest_node_hold_whoever_leads() {
                 .any(|sentence| sentence.starts_with("Nodes 0 and 2 have different settings (unique-business-ids)"))
         });
     }
-    let mut change_leader = |cluster: &mut Cluster| {
+    let change_leader = |cluster: &mut Cluster| {
         let leader = cluster.leader(1);
         cluster.nodes.remove(&leader).expect("it runs").crash();
         eventually("a creation", || create(cluster, "").is_some());

@@ -336,6 +336,7 @@ impl Shell for Surroundings {
     }
 
     fn lead(&mut self, leadership: u64, engine: &Engine) {
+        self.shared.reconcile(self.id, false, engine);
         self.entrance.begin_leadership(&self.shared, leadership);
         let transition = self.elected.take().map_or(Duration::ZERO, |elected| elected.elapsed());
         self.metrics.leads(self.started.elapsed(), transition, engine.last_position());
