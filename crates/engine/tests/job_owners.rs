@@ -313,6 +313,31 @@ fn polls_whose_answers_are_not_delivered_give_their_jobs_back() {
 }
 
 #[test]
+fn a_poll_is_given_back_in_slices_although_a_slice_is_over() {
+    let limits = Limits { steps_per_command_max: 3, ..Limits::default() };
+    let mut partition = partition_with(EngineOptions { limits: Some(limits), ..support::options() });
+    create(&mut partition, 12);
+    let request = Request { node: 1, number: LIVES + 1 };
+    let keys = poll(&mut partition, request, 12);
+    for key in &keys[..5] {
+        assert_eq!(complete(&mut partition, *key), None);
+    }
+    lead(&mut partition, give_back_poll(request));
+    partition.go_on();
+    assert_eq!(rows(&partition.engine, "polled_jobs"), 0);
+    assert_eq!(poll(&mut partition, Request { node: 2, number: LIVES + 1 }, 12), keys[5..]);
+    // Of one that is over as a whole nothing is left either.
+    let over = Request { node: 2, number: LIVES + 1 };
+    for key in &keys[5..] {
+        assert_eq!(complete(&mut partition, *key), None);
+    }
+    lead(&mut partition, give_back_poll(over));
+    partition.go_on();
+    assert_eq!(rows(&partition.engine, "polled_jobs"), 0);
+    partition.check();
+}
+
+#[test]
 fn a_node_acknowledges_nothing_of_its_earlier_lives() {
     let mut partition = partition_with(support::options());
     create(&mut partition, 2);

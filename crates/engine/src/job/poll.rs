@@ -16,6 +16,7 @@ pub(crate) fn r#yield(execution: &mut Execution<'_>, value: &JobPollValue) -> Ou
     let poll = Request { node: value.node, number: value.number };
     let jobs =
         if value.job_keys.is_empty() { of_poll(execution, poll) } else { named(execution, poll, &value.job_keys) };
+    let had_entries = execution.state.tables.polled_jobs.prefix(&(poll.node, poll.number)).next().is_some();
     let looked_at = give_back(execution, &jobs);
     let rest = &jobs[looked_at..];
     if !rest.is_empty() {
@@ -26,16 +27,19 @@ pub(crate) fn r#yield(execution: &mut Execution<'_>, value: &JobPollValue) -> Ou
         execution.enqueue(WorkValue { commands, rounds: execution.rounds, ..WorkValue::default() });
     }
     let yielded = Payload::JobPoll(JobPollIntent::Yielded, Box::new(value.clone()));
-    if rest.is_empty() && value.job_keys.is_empty() && !jobs.is_empty() {
+    if rest.is_empty() && value.job_keys.is_empty() && had_entries {
         execution.emit(Key::NONE, yielded.clone());
     }
     execution.reply(Key::NONE, yielded);
     Ok(())
 }
 
+/// What still is activated for a poll. What has ended since is passed over: a slice of it would give back nothing, and be the
+/// first slice again the next time, without end.
 fn of_poll(execution: &Execution<'_>, poll: Request) -> Vec<(Key, JobOwner)> {
     let jobs = execution.state.tables.polled_jobs.prefix(&(poll.node, poll.number));
-    jobs.map(|((.., place), key)| (Key::from_raw(*key), JobOwner::Poll(poll, place))).collect()
+    let jobs = jobs.map(|((.., place), key)| (Key::from_raw(*key), JobOwner::Poll(poll, place)));
+    jobs.filter(|(key, owner)| execution.state.job(*key).is_some_and(|job| job.owner == Some(*owner))).collect()
 }
 
 fn named(execution: &Execution<'_>, poll: Request, keys: &[Key]) -> Vec<(Key, JobOwner)> {
