@@ -10,7 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use engine::{Engine, Fault, JobsAvailable, OutgoingCommand, Output, Push, Reply, Unwatched, Watch};
-use protocol::{Command, CommandBatch, GlobalListenerValue, Key, PartitionId, Record, SettingsValue, Text, Timestamp};
+use protocol::{
+    Command, CommandBatch, GlobalListenerValue, Key, PartitionId, Record, Request, SettingsValue, Text, Timestamp,
+};
 
 pub use crate::partition_time::{Moment, PartitionTime};
 
@@ -87,6 +89,20 @@ impl Effects {
     /// Commands for other partitions.
     pub fn sends(&mut self) -> impl Iterator<Item = OutgoingCommand> + '_ {
         self.output.sends.drain(..)
+    }
+
+    /// The requests of a node's clients in a batch whose answers are not among these effects: they come later, if at all.
+    /// Answers come in the order of the commands.
+    pub fn unanswered(&self, node: u32, batch: &CommandBatch) -> Vec<Request> {
+        let mut replies = self.output.replies.as_slice();
+        let own = batch.commands.iter().filter(|command| command.source.is_none());
+        let own = own.filter_map(|command| command.request).filter(|request| request.node == node);
+        let is_unanswered = |request: &Request| {
+            let Some(at) = replies.iter().position(|reply| reply.request == *request) else { return true };
+            replies = &replies[at + 1..];
+            false
+        };
+        own.filter(is_unanswered).collect()
     }
 
     /// Drops what only a leader does.
@@ -228,6 +244,11 @@ impl Partition {
     /// The partition.
     pub fn id(&self) -> PartitionId {
         self.id
+    }
+
+    /// The number of this node.
+    pub fn node(&self) -> u32 {
+        self.options.node
     }
 
     /// The state machine.

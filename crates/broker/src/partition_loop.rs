@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use engine::{Engine, JobsAvailable, OutgoingCommand, Push, Reply, Watch};
-use protocol::{Command, PartitionId, Payload, ProcessInstanceCreationIntent, Record, RecordPlace, Request};
+use protocol::{Command, PartitionId, Record, RecordPlace, Request};
 use state::{Checkpoint, CheckpointStatistics, Retired, Written};
 
 use crate::partition::{Effects, EmptyPartition, Moment, Partition, Room};
@@ -344,7 +344,8 @@ impl<P> PartitionLoop<P> {
                 let mut watch = shell.watch(index, &data, batch.commands.len());
                 let applied = self.partition.apply_watched(index, &batch, &mut watch, &mut self.effects);
                 drop(watch);
-                batch.commands.iter().filter_map(awaited).for_each(|request| shell.awaits(request));
+                let unanswered = self.effects.unanswered(self.partition.node(), &batch);
+                unanswered.into_iter().for_each(|request| shell.awaits(request));
                 applied.map(|()| batch.commands.len()).map_err(|fault| fault.to_string())
             }
             Err(error) => Err(format!("entry {index} of the log cannot be read: {error}")),
@@ -599,15 +600,6 @@ impl<P> PartitionLoop<P> {
     pub fn is_checkpointing(&self) -> bool {
         !self.dead && self.checkpoint == CheckpointState::UnderWay
     }
-}
-
-/// The request of a command that is answered when the process instance has ended.
-fn awaited(command: &Command) -> Option<Request> {
-    let is_awaited = matches!(
-        command.payload,
-        Payload::ProcessInstanceCreation(ProcessInstanceCreationIntent::CreateWithAwaitingResult, _)
-    );
-    command.request.filter(|_| is_awaited)
 }
 
 /// None for a time that is past.
