@@ -220,12 +220,17 @@ impl Entrance {
         SubmitError::Unavailable { partition: self.id, reason: reason.into() }
     }
 
-    /// Answers a request of this node.
-    pub fn answer(&self, node: u32, reply: Reply) {
-        if reply.request.node == node
-            && let Some(function) = self.requests.take(reply.request.number)
-        {
-            function(Ok(reply));
+    /// Answers a request of this node. Gives the answer back when nobody waits for it.
+    pub fn answer(&self, reply: Reply) -> Option<Reply> {
+        if reply.request.node != self.node {
+            return None;
+        }
+        match self.requests.take(reply.request.number) {
+            Some(function) => {
+                function(Ok(reply));
+                None
+            }
+            None => Some(reply),
         }
     }
 

@@ -190,9 +190,14 @@ impl Reception {
     }
 
     /// The state of a partition was replaced by one that skips batches.
-    pub fn replaced(&self, partition: PartitionId) {
-        self.entrance(partition).requests.skipped();
-        self.shared.streams.begin_again(&self.shared, partition);
+    pub fn replaced(&self, partition: PartitionId, engine: &Engine) {
+        let skipped = self.entrance(partition).requests.skipped();
+        self.shared.give_back_skipped(partition, &skipped, engine);
+    }
+
+    /// Requests that were given to leaders of terms before this one, and are neither answered, applied nor lost.
+    pub fn sent_before(&self, partition: PartitionId, term: u64) -> Vec<u64> {
+        self.entrance(partition).requests.sent_before(term)
     }
 
     /// What a gateway has of the node.
@@ -274,7 +279,7 @@ impl Reception {
 
     /// Answers a request of this node.
     pub fn answer(&self, partition: PartitionId, reply: Reply) {
-        self.entrance(partition).answer(self.shared.node, reply);
+        self.shared.answer(&self.entrance(partition), reply);
     }
 
     /// The records of a batch were written: its share of the limits is free again.

@@ -190,7 +190,7 @@ impl Requests {
             request.progress == Progress::Parked && request.gives_up_at.is_some_and(|at| at <= now)
         };
         let reason = "it has no leader that this node can reach; nothing was carried out".into();
-        self.fail_where(is_late, &SubmitError::Unavailable { partition: self.partition, reason });
+        let _ = self.fail_where(is_late, &SubmitError::Unavailable { partition: self.partition, reason });
     }
 
     /// The command of a request is applied, and its answer comes later.
@@ -205,31 +205,43 @@ impl Requests {
             Progress::Parked | Progress::Applied => false,
         };
         let reason = "its leader changed while the command was under way, and the command was lost".into();
-        self.fail_where(is_lost, &SubmitError::Unavailable { partition: self.partition, reason });
+        let _ = self.fail_where(is_lost, &SubmitError::Unavailable { partition: self.partition, reason });
     }
 
     /// Batches were skipped, because the state was replaced: the outcome of what was sent before will not be known here.
-    pub fn skipped(&self) {
+    /// Says which these are.
+    pub fn skipped(&self) -> Vec<u64> {
         let reason = "this node got the state of the partition from another one while the command was under way; whether it \
                       was carried out is not known";
         let is_sent = |request: &WaitingRequest| request.progress != Progress::Parked;
-        self.fail_where(is_sent, &SubmitError::Unavailable { partition: self.partition, reason: reason.into() });
+        self.fail_where(is_sent, &SubmitError::Unavailable { partition: self.partition, reason: reason.into() })
     }
 
-    fn fail_where(&self, is_meant: impl Fn(&WaitingRequest) -> bool, error: &SubmitError) {
-        let functions: Vec<_> = {
+    /// What was given to leaders of terms before this one, and is neither answered, applied nor lost.
+    pub fn sent_before(&self, began: u64) -> Vec<u64> {
+        let is_sent = |request: &WaitingRequest| match request.progress {
+            Progress::Sent { term } => term < began,
+            Progress::Parked | Progress::Applied => false,
+        };
+        self.waiting.lock().numbers(is_sent)
+    }
+
+    /// Answers some requests with an error, and says which these are.
+    fn fail_where(&self, is_meant: impl Fn(&WaitingRequest) -> bool, error: &SubmitError) -> Vec<u64> {
+        let (numbers, functions): (Vec<_>, Vec<_>) = {
             let mut waiting = self.waiting.lock();
             let numbers = waiting.numbers(is_meant);
-            numbers.into_iter().filter_map(|number| waiting.remove(number)).collect()
+            numbers.into_iter().filter_map(|number| Some((number, waiting.remove(number)?))).unzip()
         };
         for function in functions {
             function(Err(error.clone()));
         }
+        numbers
     }
 
     /// Answers all waiting requests with an error: their outcome will not be known here.
     pub fn fail_all(&self, error: &SubmitError) {
-        self.fail_where(|_| true, error);
+        let _ = self.fail_where(|_| true, error);
     }
 
     /// Answers all waiting requests and accepts no more.

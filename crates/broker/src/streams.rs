@@ -17,11 +17,12 @@ use protocol::{
     Command, JobAmount, JobStreamIntent, JobStreamValue, Key, PartitionId, Payload, Request, StreamId, Text, life_of,
 };
 
+use crate::entrance::Entrance;
 use crate::flow_control::{Admission, Permit};
 use crate::inbox::{Inbound, QueuedCommand};
 use crate::shared::Shared;
 use crate::submit_error::SubmitError;
-use engine::{Engine, Push, StreamTotals};
+use engine::{Engine, Push, Reply, StreamTotals};
 
 /// What a job stream wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -441,6 +442,25 @@ fn stream_command(intent: JobStreamIntent, stream: &Stream, credit: &Credit) -> 
 const LOST_MAX: usize = 1_000;
 
 impl Shared {
+    /// Answers a request of this node. Jobs of a poll for which nobody waits any more go to others.
+    pub fn answer(&self, entrance: &Entrance, reply: Reply) {
+        let Some(Reply { request, payload: Payload::JobBatch(_, batch), .. }) = entrance.answer(reply) else { return };
+        // The leader gives back what earlier lives of this node polled.
+        if !batch.job_keys.is_empty() && life_of(request.number) == self.life {
+            self.submit_to(entrance.id, &engine::give_back_poll(request));
+        }
+    }
+
+    /// The state of a partition was replaced by one that skips batches. What was pushed and polled by these does not come:
+    /// it is given back. `skipped` are the requests whose outcome is not known.
+    pub fn give_back_skipped(&self, partition: PartitionId, skipped: &[u64], engine: &Engine) {
+        self.streams.begin_again(self, partition);
+        let polls = skipped.iter().map(|number| Request { node: self.node, number: *number });
+        for poll in polls.filter(|poll| engine.has_poll(*poll)) {
+            self.submit_to(partition, &engine::give_back_poll(poll));
+        }
+    }
+
     /// Compares the streams of the node with a partition's state, and gives back what belongs to nodes that are gone, if this
     /// one leads. For about once a second.
     pub fn reconcile(&self, partition: PartitionId, is_leading: bool, engine: &Engine) {

@@ -420,6 +420,11 @@ impl Engine {
         owners::pushed_after(&self.state, stream, number)
     }
 
+    /// Whether jobs were activated for a poll that are not known to be delivered.
+    pub fn has_poll(&self, poll: Request) -> bool {
+        owners::has_poll(&self.state, poll)
+    }
+
     /// The oldest poll of a life of a node that got jobs and is not acknowledged.
     pub fn oldest_poll(&self, node: u32, life: u64) -> Option<Request> {
         owners::oldest_poll(&self.state, node, life)

@@ -41,6 +41,10 @@ pub(crate) fn pushed_after(state: &State, stream: StreamId, number: u64) -> impl
     pushed.map(|((.., number), key)| (number, Key::from_raw(*key)))
 }
 
+pub(crate) fn has_poll(state: &State, poll: Request) -> bool {
+    state.tables.polled_jobs.prefix(&(poll.node, poll.number)).next().is_some()
+}
+
 pub(crate) fn oldest_poll(state: &State, node: u32, life: u64) -> Option<Request> {
     let first = (node, life << NUMBER_BITS, 0);
     let ((of, number, _), _) = state.tables.polled_jobs.first_from(&first)?;

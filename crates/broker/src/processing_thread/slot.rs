@@ -188,15 +188,17 @@ impl Slot {
     pub fn empty(mut self, index: u64) -> EmptySlot {
         let partition = self.partition.empty(&mut self.surroundings);
         // Answers that another node's state skips never come here.
-        self.surroundings.entrance.requests.skipped();
+        let skipped = self.surroundings.entrance.requests.skipped();
         drop(self.surroundings.maintenance.send(Maintenance::Replace { partition, index }));
-        EmptySlot { surroundings: self.surroundings }
+        EmptySlot { surroundings: self.surroundings, skipped }
     }
 }
 
 /// What stays of a partition while its state is replaced.
 pub(crate) struct EmptySlot {
     surroundings: Surroundings,
+    /// The requests whose outcome is not known.
+    skipped: Vec<u64>,
 }
 
 impl EmptySlot {
@@ -210,7 +212,7 @@ impl EmptySlot {
             self.surroundings.shared.clock.adopt(engine.pinned_clock());
         }
         let (applied, position) = (engine.applied(), engine.last_position());
-        self.surroundings.shared.streams.begin_again(&self.surroundings.shared, self.surroundings.id);
+        self.surroundings.shared.give_back_skipped(self.surroundings.id, &self.skipped, engine);
         tracing::info!(partition = %self.surroundings.id, applied, position, "the partition goes on from a received state");
         Slot { partition, surroundings: self.surroundings, left_out: None }
     }
@@ -302,7 +304,7 @@ impl Shell for Surroundings {
     }
 
     fn answer(&mut self, reply: Reply) {
-        self.entrance.answer(self.shared.node, reply);
+        self.shared.answer(&self.entrance, reply);
     }
 
     fn push(&mut self, push: Push) {
