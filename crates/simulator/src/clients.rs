@@ -15,6 +15,7 @@ use protocol::*;
 use crate::model::{self, Listened, reading};
 use crate::options::Swarm;
 use crate::oracle::Accounting;
+use crate::worker::LONG_TIMEOUT;
 use chance::Chance;
 
 use listeners::is_of_task;
@@ -52,6 +53,10 @@ pub struct Clients {
     created: u64,
     /// Jobs that a poll answered and that were not worked on, with what they listen to.
     jobs: Vec<(Key, JobListenerEventType)>,
+    /// What was asked about jobs, by clients that do not give up.
+    worked_on: BTreeMap<u64, (Key, JobListenerEventType)>,
+    /// Whether workers have much time.
+    is_patient: bool,
     /// No new instances from now on, and everything is worked on.
     is_finishing: bool,
     published: u64,
@@ -125,6 +130,8 @@ impl Clients {
             instances: BTreeMap::new(),
             created: 0,
             jobs: Vec::new(),
+            worked_on: BTreeMap::new(),
+            is_patient: swarm.long_activations,
             is_finishing: false,
             published: 0,
             payloads: 0,
@@ -165,7 +172,14 @@ impl Clients {
         }
         let mut asks = Vec::new();
         for (job, event) in std::mem::take(&mut self.jobs) {
-            asks.extend(if is_of_task(event) { self.hear(job, event) } else { self.work(job) });
+            let ask = if is_of_task(event) { self.hear(job, event) } else { self.work(job) };
+            if self.is_patient {
+                match &ask {
+                    Some(ask) => drop(self.worked_on.insert(ask.number, (job, event))),
+                    None => self.jobs.push((job, event)),
+                }
+            }
+            asks.extend(ask);
         }
         match self.chance.below(30) {
             0..=3 if self.created < if self.is_finishing { INSTANCES_MIN } else { INSTANCES_MAX } => {
@@ -256,10 +270,11 @@ impl Clients {
     }
 
     fn poll(&mut self) -> Ask {
+        let timeout = i64::try_from(self.chance.within(500..5_000)).expect("a short time");
         let value = JobBatchValue {
             job_type: model::JOB_TYPE.into(),
             worker: "poll".into(),
-            timeout: i64::try_from(self.chance.within(500..5_000)).expect("a short time"),
+            timeout: if self.is_patient { LONG_TIMEOUT } else { timeout },
             max_jobs_to_activate: 5,
             tenant_ids: vec![TENANT.into()],
             ..JobBatchValue::default()
@@ -388,9 +403,29 @@ impl Clients {
         asks
     }
 
+    /// A worker has a job, and does not know what became of what it did with it.
+    pub fn adopt(&mut self, job: Key, event: JobListenerEventType) {
+        self.jobs.push((job, event));
+    }
+
+    fn take_jobs(&mut self, batch: &JobBatchValue) {
+        let events = batch.jobs.iter().map(|job| job.job_listener_event_type);
+        self.jobs.extend(batch.job_keys.iter().copied().zip(events));
+    }
+
     /// The outcome of a command; none if it is unknown.
     pub fn answered(&mut self, number: u64, reply: Option<&Reply>) {
-        let Some(kind) = self.pending.remove(&number) else { return };
+        let worked_on = self.worked_on.remove(&number);
+        if reply.is_none() {
+            self.jobs.extend(worked_on);
+        }
+        let Some(kind) = self.pending.remove(&number) else {
+            // The answer to a poll that comes late is an answer.
+            if let Some(Reply { payload: Payload::JobBatch(_, batch), .. }) = reply {
+                self.take_jobs(batch);
+            }
+            return;
+        };
         if matches!(kind, Kind::Deploy) {
             self.is_deploying = false;
         }
@@ -414,8 +449,7 @@ impl Clients {
                 self.instances.insert(created.process_instance_key, key);
             }
             (Kind::Poll, Payload::JobBatch(_, batch)) => {
-                let events = batch.jobs.iter().map(|job| job.job_listener_event_type);
-                self.jobs.extend(batch.job_keys.iter().copied().zip(events));
+                self.take_jobs(batch);
             }
             _ => {}
         }

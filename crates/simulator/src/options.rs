@@ -62,6 +62,8 @@ pub struct Swarm {
     pub replaces_node: bool,
     /// Jobs that a stream of each leader takes at once; 0 for none, so that all jobs are polled.
     pub stream_credit: u32,
+    /// Whether workers have much time for their jobs, so that nobody gets by time-out what another one lost.
+    pub long_activations: bool,
     /// How long the longest texts in variables are.
     pub payload_bytes: usize,
     /// Commands of clients that a partition takes at once; some more that start work wait for room.
@@ -102,6 +104,9 @@ pub struct Spending {
 /// Makes a seed of its own for what reads long variables. Those of `regressions.txt` draw none, so they stay what they are.
 const READING: u64 = 0x5245_4144_0000_0000;
 
+/// Makes a seed of its own for how long workers have.
+const ACTIVATIONS: u64 = 0x4a4f_4253_0000_1107;
+
 /// Makes a seed of its own for what the log keeps. Those of `regressions.txt` keep nothing, so they stay what they are.
 const RETENTION: u64 = 0x4b45_4550_0009_82d4;
 
@@ -114,6 +119,7 @@ impl Swarm {
         if chance.one_in(2) {
             swarm.retention_bytes = *chance.choose(&[3_000, 50_000, 1 << 20]);
         }
+        swarm.long_activations = swarm.voters > 1 && Chance::new(seed ^ ACTIVATIONS).one_in(3);
         swarm
     }
 
@@ -193,6 +199,7 @@ impl Swarm {
             sync_milliseconds: self.sync_milliseconds,
             message_milliseconds: self.message_milliseconds,
             stream_credit: self.stream_credit,
+            long_activations: self.long_activations,
             has_operators: self.has_operators,
             has_read_model: self.has_read_model,
             configured_listeners: self.configured_listeners,

@@ -207,9 +207,9 @@ impl Oracles {
         self.requests.stopped(node);
     }
 
-    /// At the end: nobody waits for what was carried out.
-    pub fn check_requests(&self) {
-        self.requests.check();
+    /// At the end: nobody waits at a node for what was carried out.
+    pub fn check_requests(&self, gateway: NodeId) {
+        self.requests.check(gateway);
     }
 
     /// A node answers a client, after it has applied the log up to an index.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use engine::Reply;
-use protocol::PartitionId;
+use protocol::{JobListenerEventType, Key, PartitionId};
 use replication::{GroupId, NodeId};
 
 use crate::network::Parcel;
@@ -49,6 +49,8 @@ pub enum Event {
     Works(NodeId),
     /// A disk is as fast as before.
     Fast(NodeId),
+    /// A worker does again what it did with a job that was pushed to it.
+    Unfinished(Key, JobListenerEventType),
     /// Faults are drawn.
     Faults,
     /// A client does something.

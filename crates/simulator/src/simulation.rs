@@ -211,6 +211,7 @@ impl Simulation {
                 asks.into_iter().for_each(|ask| self.send(ask));
                 self.schedule.after(ACT_INTERVAL, Event::Act);
             }
+            Event::Unfinished(job, event) => self.clients.adopt(job, event),
             Event::Request { to, partition, number, bytes } => {
                 let taken = self.with(to, |node, surroundings| node.request(partition, number, &bytes, surroundings));
                 if taken != Some(true) {
@@ -505,7 +506,10 @@ impl Simulation {
             && self.nodes.iter().all(|node| node.is_running() || node.refuses.is_some())
             && self.oracles.accounting().active() == 0
             && partitions().all(|partition| {
-                self.is_even(partition) && nothing_left(partition) && self.foreign_streams(partition).is_empty()
+                self.is_even(partition)
+                    && nothing_left(partition)
+                    && self.foreign_streams(partition).is_empty()
+                    && self.has_streams(partition)
             })
             && partitions().all(|of| self.running().all(|node| self.oracles.is_exported(node.id, of)))
             && partitions().all(|of| self.is_compacted(of))
@@ -519,6 +523,12 @@ impl Simulation {
         let mut open = self.oracles.streams(partition);
         open.retain(|stream| !own.contains(stream));
         open
+    }
+
+    /// Whether the workers of all members take jobs of a partition.
+    fn has_streams(&self, partition: PartitionId) -> bool {
+        let gateways = self.gateways(partition);
+        self.nodes.iter().filter(|node| gateways.contains(&node.id)).all(|node| node.has_stream(partition))
     }
 
     fn running(&self) -> impl Iterator<Item = &Node> {
@@ -544,7 +554,10 @@ impl Simulation {
 
     fn check(&mut self) {
         self.check_logs();
-        self.oracles.check_requests();
+        for node in self.running() {
+            self.oracles.check_requests(node.id);
+            node.check_requests();
+        }
         let (mut deployed, mut known) = (None, None);
         for partition in (1..=self.swarm.partitions).map(PartitionId) {
             let replaced = self.replaced;
@@ -598,7 +611,8 @@ impl Simulation {
                 };
                 let status = node.status(partition);
                 let status = status.map(|status| (status.role, status.term, status.leader, status.commit));
-                text += &format!("\n  {partition} has streams of others: {:?}", self.foreign_streams(partition));
+                let (foreign, has_own) = (self.foreign_streams(partition), node.has_stream(partition));
+                text += &format!("\n  {partition} has streams of others: {foreign:?}, and that of the node: {has_own}");
                 let rows = node.rows(partition);
                 let left = left_over(&rows);
                 text += &format!(

@@ -12,6 +12,9 @@ use protocol::{
 use crate::model::JOB_TYPE;
 use chance::Chance;
 
+/// Longer than a run waits for the end of everything: what nobody has must be given back before, in milliseconds.
+pub const LONG_TIMEOUT: i64 = 1_000_000;
+
 /// The open stream of a node.
 pub struct Stream {
     handle: StreamHandle,
@@ -31,11 +34,11 @@ impl JobSink for Pushed {
 
 impl Stream {
     /// Opens a stream on all partitions, unless there is no room for that.
-    pub fn open(client: &Client) -> Option<Self> {
+    pub fn open(client: &Client, is_patient: bool) -> Option<Self> {
         let specification = StreamSpecification {
             job_type: JOB_TYPE.into(),
             worker: "stream".into(),
-            timeout: 3_000,
+            timeout: if is_patient { LONG_TIMEOUT } else { 3_000 },
             fetch_variables: Vec::new(),
             tenant_ids: vec!["<default>".into()],
         };
@@ -83,10 +86,10 @@ pub fn late_grant(stream: StreamId, taken_before: JobAmount, credit: u32) -> Com
 }
 
 /// What a worker does with a job that was pushed to it: mostly it completes it, sometimes it forgets it.
-pub fn answer(push: &Push, chance: &mut Chance) -> Option<Command> {
+pub fn answer(push: &Push, is_patient: bool, chance: &mut Chance) -> Option<Command> {
     let job = |intent, value| Some(Command::new(push.key, Payload::Job(intent, Arc::new(value))));
     match chance.below(20) {
-        0 => None,
+        0 if !is_patient => None,
         1 => job(JobIntent::Fail, JobValue { retries: 2, ..JobValue::default() }),
         2 => job(JobIntent::Yield, JobValue::default()),
         _ => job(JobIntent::Complete, JobValue::default()),

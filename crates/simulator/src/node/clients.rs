@@ -63,7 +63,7 @@ impl Node {
         let Some(running) = self.running.as_mut().filter(|_| credit > 0) else { return };
         running.stream = None;
         running.fronts.iter_mut().for_each(|front| front.taken = JobAmount::default());
-        running.stream = worker::Stream::open(&running.reception.client());
+        running.stream = worker::Stream::open(&running.reception.client(), surroundings.swarm.long_activations);
         let Some(stream) = &running.stream else { return };
         for partition in (1..=surroundings.swarm.partitions).map(PartitionId) {
             surroundings.oracles.offered(partition, stream.id(), worker::offer(JobAmount::default(), credit));
@@ -112,6 +112,25 @@ impl Node {
         running.reception.arrived(u32::try_from(from.0).expect("few nodes"), life, frame);
         self.receive(surroundings);
         self.work(surroundings);
+    }
+
+    /// At the end nothing waits for a leader of an earlier term.
+    pub fn check_requests(&self) {
+        let Some(running) = &self.running else { return };
+        for (number, front) in (1..).zip(&running.fronts) {
+            let left = running.reception.sent_before(PartitionId(number), front.term);
+            assert!(left.is_empty(), "node {} waits for {left:?} of terms before {}", self.id, front.term);
+        }
+    }
+
+    /// Whether a partition has the stream of the node's worker, with room for more, as the node knows it.
+    pub fn has_stream(&self, partition: PartitionId) -> bool {
+        let Some(stream) = self.stream() else { return true };
+        let totals = self.engine(partition).and_then(|engine| engine.job_stream(stream));
+        totals.is_some_and(|totals| {
+            let left = totals.granted.minus(totals.used);
+            left.jobs > 0 && left.bytes > 0
+        })
     }
 
     /// What the node does many times a second for those who wait at it.

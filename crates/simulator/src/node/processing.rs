@@ -160,7 +160,7 @@ impl Node {
         self.unsynced_states.remove(&partition);
         let (last_timestamp, applied, position) = (engine.last_timestamp(), engine.applied(), engine.last_position());
         running.replication.state_installed(partition, last_timestamp);
-        running.reception.replaced(partition);
+        running.reception.replaced(partition, of.partition().engine());
         running.partitions.insert(at, of);
         let front = &mut running.fronts[at];
         (front.upkeep, front.started) = (Some(Upkeep::new(records, position)), surroundings.schedule.now());

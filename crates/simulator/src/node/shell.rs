@@ -20,6 +20,9 @@ use crate::oracle::Applied;
 use crate::schedule::{Event, Life};
 use crate::worker;
 
+/// A worker that waits long for its jobs does again what it did with one after this time: a refusal says that it was done.
+const AGAIN_AFTER: Milliseconds = 5_000;
+
 /// What a node knows about one of its partitions, beside the loop that drives it.
 pub(super) struct Front {
     /// When its loop began.
@@ -28,6 +31,10 @@ pub(super) struct Front {
     pub taken: JobAmount,
     /// The newest batch that was applied.
     applied: u64,
+    /// Its records are not written yet.
+    is_unwritten: bool,
+    /// The term of the batches that are applied.
+    pub term: u64,
     /// Gone while the state is replaced by a received one, which must not be open.
     pub upkeep: Option<Upkeep>,
     /// A checkpoint that is on the disk and not part of the state yet.
@@ -38,7 +45,16 @@ pub(super) struct Front {
 
 impl Front {
     pub fn new(upkeep: Upkeep, started: Milliseconds) -> Self {
-        Front { started, taken: JobAmount::default(), applied: 0, upkeep: Some(upkeep), written: None, stopped: None }
+        Front {
+            started,
+            taken: JobAmount::default(),
+            applied: 0,
+            is_unwritten: false,
+            term: 0,
+            upkeep: Some(upkeep),
+            written: None,
+            stopped: None,
+        }
     }
 }
 
@@ -89,6 +105,7 @@ impl Shell for Around<'_, '_> {
     }
 
     fn began(&mut self, term: u64) {
+        self.front().term = term;
         self.reception.began(self.partition, term);
     }
 
@@ -103,12 +120,16 @@ impl Shell for Around<'_, '_> {
     fn applied(&mut self, content: &[u8], records: &[Record], engine: &Engine) {
         let index = engine.applied();
         self.front().applied = index;
+        self.front().is_unwritten = true;
         let (node, partition) = (self.life.node, self.partition);
         let now = EPOCH + i64::try_from(self.surroundings.schedule.now()).unwrap_or(i64::MAX - EPOCH);
         self.surroundings.oracles.applied(&Applied { node, partition, index, now, data: content, records, engine });
     }
 
     fn records_flushed(&mut self, result: Result<(), &RecordLogError>) {
+        if result.is_ok() {
+            self.front().is_unwritten = false;
+        }
         self.reception.records_flushed(self.partition, result);
     }
 
@@ -119,6 +140,7 @@ impl Shell for Around<'_, '_> {
     fn finished(&mut self, _: &Batch) {}
 
     fn answer(&mut self, reply: Reply) {
+        assert!(!self.front().is_unwritten, "node {} answers before its records are written", self.life.node);
         let (partition, applied) = (self.partition, self.front().applied);
         let (node, request) = (reply.request.node, reply.request);
         // What was answered before is about something else.
@@ -128,7 +150,8 @@ impl Shell for Around<'_, '_> {
             // Clients know their requests by numbers of their own.
             let (number, Ok(mut reply)) = answer else { continue };
             reply.request = Request { node, number };
-            self.waiting.remove(&number);
+            let of = self.waiting.remove(&number);
+            assert!(of == Some((partition, request)), "request {number} {of:?} gets the answer to {request:?}");
             let Surroundings { oracles, network, schedule, .. } = self.surroundings;
             oracles.request_answered(partition, request);
             oracles.acknowledged(partition, applied, &reply);
@@ -137,6 +160,7 @@ impl Shell for Around<'_, '_> {
     }
 
     fn push(&mut self, push: Push) {
+        assert!(!self.front().is_unwritten, "node {} pushes before its records are written", self.life.node);
         let (partition, applied) = (self.partition, self.front().applied);
         // What was activated for an earlier life is applied again.
         if life_of(push.stream.number) == self.life.number {
@@ -157,7 +181,13 @@ impl Shell for Around<'_, '_> {
         self.reception.push(partition, push);
         late_grant.into_iter().for_each(|grant| self.reception.submit_to(partition, &grant));
         while let Some(push) = self.stream.and_then(|stream| stream.take(partition)) {
-            if let Some(command) = worker::answer(&push, self.surroundings.chance) {
+            let is_patient = self.surroundings.swarm.long_activations;
+            if is_patient {
+                // What the worker does may get lost with its gateway, and then it does it again.
+                let event = push.job.job_listener_event_type;
+                self.surroundings.schedule.after(AGAIN_AFTER, Event::Unfinished(push.key, event));
+            }
+            if let Some(command) = worker::answer(&push, is_patient, self.surroundings.chance) {
                 self.reception.submit_to(partition, &command);
             }
         }
