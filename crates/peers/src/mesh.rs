@@ -6,12 +6,12 @@
 //! | `peers from` | one per connection | reads frames |
 //! | `peers to NODE LANE` | one per peer and lane | dials, and writes what waits, as much as there is in one write |
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Write};
 use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -39,8 +39,11 @@ const READ_TIMEOUT: Duration = Duration::from_millis(250);
 const READ_BYTES: usize = 64 * 1024;
 /// Bytes that the system keeps unsent on the lane of consensus: what waits there cannot be overtaken.
 const CONSENSUS_SEND_BUFFER_BYTES: usize = 256 * 1024;
-/// Connections that have not said who they are; further ones are closed as they come.
+/// Connections that have not said who they are; a further one takes the place of the oldest. A member says who it is at once,
+/// so it is let in however many others come that say nothing.
 const STRANGERS_MAX: usize = 64;
+/// Threads of strangers, with those whose connection was closed a moment ago; further connections are closed as they come.
+const STRANGER_THREADS_MAX: usize = 2 * STRANGERS_MAX;
 
 /// Takes what comes from other nodes. Called by the threads that read, so it must not block.
 pub trait Receiver: Send + Sync + 'static {
@@ -210,27 +213,12 @@ impl Drop for Mesh {
 
 fn listen_on(listener: &TcpListener, shared: &Arc<Shared>) {
     let mut readers: Vec<JoinHandle<()>> = Vec::new();
+    let mut strangers = VecDeque::new();
     while !shared.is_stopped() {
         readers.retain(|reader| !reader.is_finished());
+        strangers.retain(Waiting::is_stranger);
         match listener.accept() {
-            Ok((stream, address)) => {
-                if shared.strangers.fetch_add(1, Ordering::AcqRel) >= STRANGERS_MAX {
-                    shared.strangers.fetch_sub(1, Ordering::AcqRel);
-                    tracing::debug!(%address, "closed a connection of a stranger: {STRANGERS_MAX} have not said who they are");
-                    continue;
-                }
-                let of_reader = shared.clone();
-                let name = "peers from".to_owned();
-                let spawned =
-                    std::thread::Builder::new().name(name).spawn(move || read_from(stream, address, &of_reader));
-                match spawned {
-                    Ok(reader) => readers.push(reader),
-                    Err(error) => {
-                        shared.strangers.fetch_sub(1, Ordering::AcqRel);
-                        tracing::warn!(%address, "cannot start a thread for a connection of another node: {error}");
-                    }
-                }
-            }
+            Ok((stream, address)) => readers.extend(take_in(stream, address, shared, &mut strangers)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(5)),
             Err(error) => {
                 tracing::warn!("cannot accept connections of other nodes: {error}; trying again");
@@ -243,12 +231,58 @@ fn listen_on(listener: &TcpListener, shared: &Arc<Shared>) {
     }
 }
 
+/// The connection of a stranger, as long as it is one.
+struct Waiting {
+    stream: TcpStream,
+    /// Its reader, which gives this away once it knows who it is or has ended.
+    reader: Weak<()>,
+}
+
+impl Waiting {
+    fn is_stranger(&self) -> bool {
+        self.reader.strong_count() > 0
+    }
+}
+
+/// Starts a thread for a new connection, if there is room for one.
+fn take_in(
+    stream: TcpStream,
+    address: SocketAddr,
+    shared: &Arc<Shared>,
+    strangers: &mut VecDeque<Waiting>,
+) -> Option<JoinHandle<()>> {
+    if strangers.len() >= STRANGERS_MAX
+        && let Some(oldest) = strangers.pop_front()
+    {
+        tracing::debug!("closes a connection of a stranger: {STRANGERS_MAX} have not said who they are");
+        let _ = oldest.stream.shutdown(Shutdown::Both);
+    }
+    if shared.strangers.fetch_add(1, Ordering::AcqRel) >= STRANGER_THREADS_MAX {
+        shared.strangers.fetch_sub(1, Ordering::AcqRel);
+        return None;
+    }
+    let mark = Arc::new(());
+    if let Ok(stream) = stream.try_clone() {
+        strangers.push_back(Waiting { stream, reader: Arc::downgrade(&mark) });
+    }
+    let of_reader = shared.clone();
+    let read = move || read_from(stream, address, &of_reader, mark);
+    match std::thread::Builder::new().name("peers from".to_owned()).spawn(read) {
+        Ok(reader) => Some(reader),
+        Err(error) => {
+            shared.strangers.fetch_sub(1, Ordering::AcqRel);
+            tracing::warn!(%address, "cannot start a thread for a connection of another node: {error}");
+            None
+        }
+    }
+}
+
 /// Counts a stranger until it has said who it is, or its connection ends.
-struct Stranger<'a>(Option<&'a AtomicUsize>);
+struct Stranger<'a>(Option<(&'a AtomicUsize, Arc<()>)>);
 
 impl Stranger<'_> {
     fn is_known(&mut self) {
-        if let Some(count) = self.0.take() {
+        if let Some((count, _)) = self.0.take() {
             count.fetch_sub(1, Ordering::AcqRel);
         }
     }
@@ -260,8 +294,8 @@ impl Drop for Stranger<'_> {
     }
 }
 
-fn read_from(mut stream: TcpStream, address: SocketAddr, shared: &Shared) {
-    let mut stranger = Stranger(Some(&shared.strangers));
+fn read_from(mut stream: TcpStream, address: SocketAddr, shared: &Shared, mark: Arc<()>) {
+    let mut stranger = Stranger(Some((&shared.strangers, mark)));
     let is_set = stream
         .set_nonblocking(false)
         .and_then(|()| stream.set_read_timeout(Some(READ_TIMEOUT)))

@@ -101,3 +101,24 @@ fn strangers_are_closed_and_members_still_come_in() {
     one.send(NodeNumber(0), Lane::Requests, 20, &[b"x"]).expect("connected");
     seen_by_zero.wait_for(&Seen::Frame { from: 1, lane: Lane::Requests, kind: 20, bytes: 1 });
 }
+
+#[test]
+fn a_member_comes_in_while_strangers_hold_all_places() {
+    let address = free();
+    let (_zero, mut seen_by_zero) = node(0, address, &[(1, free())]);
+    // They say nothing, and their time is not over.
+    let connect = || TcpStream::connect(address).expect("a connection");
+    let mut strangers: Vec<TcpStream> = (0..STRANGERS_MAX).map(|_| connect()).collect();
+    let mut newest = connect();
+    let (identity, to) = (identity(1), NodeNumber(0));
+    let (_, hello) = Outbound::new(&identity, to, Lane::Requests, 0);
+    newest.write_all(&hello).expect("it is open");
+    let mut frame = Vec::new();
+    crate::frame::write(20, &[b"x"], &mut frame);
+    newest.set_read_timeout(Some(PATIENCE)).expect("a time-out");
+    assert!(newest.read(&mut [0; 16]).is_ok_and(|read| read > 0), "it is welcome");
+    newest.write_all(&frame).expect("it is open");
+    seen_by_zero.wait_for(&Seen::Frame { from: 1, lane: Lane::Requests, kind: 20, bytes: 1 });
+    strangers[0].set_read_timeout(Some(PATIENCE)).expect("a time-out");
+    assert!(strangers[0].read(&mut [0; 16]).is_ok_and(|read| read == 0), "the oldest made room");
+}
