@@ -1,5 +1,6 @@
 //! The cases, by what they attack.
 
+mod cluster_port;
 mod connections;
 mod data;
 mod dear_searches;
@@ -65,6 +66,7 @@ pub fn all() -> Vec<Case> {
         pairs::cases(),
         deployments::cases(),
         connections::cases(),
+        cluster_port::cases(),
         frames::cases(),
         rest::cases(),
         searches::cases(),
