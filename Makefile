@@ -5,7 +5,7 @@ BINARY := target/release/osmia
 
 
 .DEFAULT_GOAL := help
-.PHONY: help run check test test-exporters timing hostile build bench differential simulate sensitivity fuzz build-times
+.PHONY: help run check test test-exporters timing hostile cluster-test build bench differential simulate sensitivity fuzz build-times
 
 ## help: what there is
 help:
@@ -41,6 +41,11 @@ timing:
 hostile: build
 	cargo build --release --locked -p hostile
 	target/release/osmia-hostile --binary $(BINARY) --only "$(ONLY)"
+
+## cluster-test: faults of three nodes for minutes, with ledgers of two clients that are audited; SEED=SEED SECONDS=SECONDS
+cluster-test:
+	scripts/install-tools test
+	scripts/cluster-test "$(SEED)" "$(SECONDS)"
 
 ## build: the fast binary, at target/release/osmia
 build:

@@ -10,6 +10,8 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"log"
 	"os"
 	"os/signal"
 	"strings"
@@ -44,6 +46,8 @@ func main() {
 		fail("name what to do: ledger, audit or register")
 	}
 	_ = flags.Parse(os.Args[2:])
+	// The library's workers say each time that they cannot connect.
+	log.SetOutput(io.Discard)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	var err error

@@ -58,7 +58,7 @@ fn killed_stopped_and_frozen_nodes_lose_nothing_that_was_acknowledged() {
     let report = report(load);
     let counted = report["outcome"]["rate"]["by_address"].as_array().expect("a list").clone();
     assert!(counted.iter().any(|address| address["unknown"].as_u64() > Some(0)), "no fault hit anything: {counted:#?}");
-    assert_clean(cluster.audit(&ledger));
+    assert_clean(cluster.audit(&ledger), 3);
     for server in servers.into_iter().flatten() {
         assert_eq!(server.terminate(), Some(0));
     }
@@ -75,34 +75,52 @@ fn logged(node: &mut Guarded, part: &str) -> String {
 }
 
 #[test]
-fn a_node_whose_disk_was_wiped_stays_outside_and_says_what_to_do() {
-    let cluster = Cluster::new(3);
-    let ledger = cluster.directory.path().join("ledger");
+fn two_nodes_with_wiped_disks_make_no_majority_with_the_third() {
+    let cluster = Cluster::new(1);
     let mut servers = cluster.start_all();
-    let load = cluster.load(&ledger, 50, Duration::from_secs(12));
-    goes_on(&ledger);
-    servers.pop().expect("three run").kill();
-    std::fs::remove_dir_all(cluster.data(2)).expect("it was there");
-    let mut wiped = cluster.command(2);
-    let mut wiped = Guarded(wiped.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts"));
-    let line = logged(&mut wiped, "cluster replace 2");
-    assert!(line.contains("node 2 has the data directory"), "{line}");
-    goes_on(&ledger);
-    assert!(wiped.0.try_wait().expect("it is a child").is_none(), "it waits");
-    assert!(!cluster.data(2).join("CLUSTER").exists(), "it belongs to nothing");
-    drop(wiped);
-    report(load);
-    // An empty directory in the place of a second node must not make a majority with the first one.
-    servers.pop().expect("two run").kill();
-    std::fs::remove_dir_all(cluster.data(1)).expect("it was there");
+    servers.drain(1..).for_each(Server::kill);
+    for node in [1, 2] {
+        std::fs::remove_dir_all(cluster.data(node)).expect("it was there");
+    }
     let wiped = [1, 2].map(|node| {
         let mut wiped = cluster.command(node);
         Guarded(wiped.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
     });
     for (node, mut wiped) in [1, 2].into_iter().zip(wiped) {
         logged(&mut wiped, &format!("cluster replace {node}"));
+        assert!(!cluster.data(node).join("CLUSTER").exists(), "it belongs to nothing");
     }
     eventually("it is not ready", || servers[0].http("GET", "/ready", "").0 == 503);
+    assert!(leaders(&servers[0]).is_empty());
+}
+
+/// Gives a node an empty directory, and the place of the lost one.
+fn replace(cluster: &Cluster, node: usize, other: &Server) -> Server {
+    std::fs::remove_dir_all(cluster.data(node)).expect("it was there");
+    std::thread::scope(|scope| {
+        let starting = scope.spawn(|| cluster.start(node));
+        eventually("the directory is replaced", || {
+            let mut replace = program();
+            replace.args(["cluster", "replace", &node.to_string(), "--management-address", &other.management]);
+            replace.output().expect("the binary starts").status.success()
+        });
+        starting.join().expect("it gets ready")
+    })
+}
+
+#[test]
+#[ignore = "the searches of a replaced node lack what ended before: the read model does not come with the state"]
+fn a_replaced_node_answers_searches_as_the_others_do() {
+    let cluster = Cluster::new(1);
+    let ledger = cluster.directory.path().join("ledger");
+    let mut servers = cluster.start_all();
+    let load = cluster.load(&ledger, 50, Duration::from_secs(6));
+    goes_on(&ledger);
+    servers.pop().expect("three run").kill();
+    let replaced = replace(&cluster, 2, &servers[0]);
+    servers.push(replaced);
+    report(load);
+    assert_clean(cluster.audit(&ledger), 3);
 }
 
 /// Asks for jobs with a long lock: only a node that gives them back makes them come again.
