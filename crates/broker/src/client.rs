@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use protocol::{Command, PartitionId, Payload, Request};
 
-use crate::cluster::{MemberReport, ReplicaStatus, reports};
+use crate::cluster::{ClusterPort, MemberReport, Positions, ReplicaStatus, reports};
 use crate::disk::DiskView;
 use crate::entrance::Entrance;
 use crate::flow_control::Admission;
@@ -86,6 +86,19 @@ impl PendingRequest {
     pub fn cancel(self) {
         if let Some((entrance, number)) = self.entrance {
             entrance.requests.forget(number);
+        }
+    }
+}
+
+/// A question that waits for its answers, until it is dropped.
+#[must_use = "who drops it gives up"]
+#[derive(Debug)]
+pub struct PendingPositions(Option<(Arc<ClusterPort>, u64)>);
+
+impl Drop for PendingPositions {
+    fn drop(&mut self) {
+        if let Some((port, question)) = &self.0 {
+            port.forget_question(*question);
         }
     }
 }
@@ -193,13 +206,31 @@ impl Client {
         first.unwrap_or_else(|| self.partition_count())
     }
 
-    /// Position of the last record of a partition, beyond which no answer of this node goes; none if the node does not hold it,
-    /// or the partition does not work: then more may have been answered than is applied again.
+    /// Position of the last record of a partition, beyond which no answer goes; none if the node does not hold it, or the
+    /// partition does not work: then more may have been answered than is applied again. Also none in a cluster, where other
+    /// nodes may have answered more.
     pub fn last_position(&self, partition: PartitionId) -> Option<u64> {
         let entrance = self.shared.entrance(partition).ok()?;
-        // Answers come from the replica of this node, whoever leads.
-        (entrance.is_open() || self.shared.port.is_some() && entrance.role() == Role::Follower)
-            .then(|| entrance.last_position())
+        (entrance.is_open() && self.shared.port.is_none()).then(|| entrance.last_position())
+    }
+
+    /// Position of the last record that this node's replica of a partition has applied; none if it holds none.
+    pub fn applied_position(&self, partition: PartitionId) -> Option<u64> {
+        self.shared.entrance(partition).ok().map(|entrance| entrance.last_position())
+    }
+
+    /// Asks how far the leaders of all partitions are at this moment: `told` is called, on any thread, when all of them are
+    /// known and a majority of the nodes has answered. It is dropped uncalled when too many wait, or with what is returned;
+    /// whoever has waited for long asks again, as leaders may change.
+    pub fn leader_positions(&self, told: impl FnOnce(Positions) + Send + 'static) -> PendingPositions {
+        let Some(port) = &self.shared.port else {
+            told(
+                self.shared.entrances.all().values().map(|entrance| (entrance.id, entrance.last_position())).collect(),
+            );
+            return PendingPositions(None);
+        };
+        let question = port.ask_how_far(&self.shared, told);
+        PendingPositions(question.map(|question| (port.clone(), question)))
     }
 
     /// The partition for the next thing that may be created anywhere: in turn, among those that take commands now. When

@@ -62,9 +62,9 @@ mod turns;
 pub mod upkeep;
 mod write_throttle;
 
-pub use client::{Client, ClusterView, NodeView, PartitionView, PendingRequest};
+pub use client::{Client, ClusterView, NodeView, PartitionView, PendingPositions, PendingRequest};
 pub use clock::{Clock, NotControllable};
-pub use cluster::{JoinError, Joining, MemberReport, ReplaceError, ReplicaReport};
+pub use cluster::{JoinError, Joining, MemberReport, Positions, ReplaceError, ReplicaReport};
 pub use data_directory::{DataDirectoryError, check_data_directory, stored_cluster_id, stored_partition_count};
 pub use disk::{DiskOptions, DiskState, DiskView};
 pub use engine::{FeatureLevel, JobsAvailable, Push, Reply};

@@ -220,3 +220,33 @@ fn a_directory_belongs_to_a_member_or_to_a_node_alone() {
     let error = Node::start(NodeOptions { node_id: number, ..alone(&path) }).expect_err("it is a member's").to_string();
     assert!(error.contains("belongs to a node of a cluster"), "{error}");
 }
+
+#[test]
+fn any_node_knows_how_far_the_leaders_are_and_one_alone_does_not() {
+    let mut cluster = Cluster::of(3, 2);
+    deploy(&cluster.client(0), &one_task());
+    let how_far = |cluster: &Cluster, node: u32| {
+        let (sender, told) = mpsc::channel();
+        let _pending = cluster.client(node).leader_positions(move |positions| drop(sender.send(positions)));
+        told.recv_timeout(Duration::from_millis(500)).ok()
+    };
+    for round in 0..3 {
+        let written = cluster.follower(1);
+        create_at(&cluster.client(written), 1);
+        let applied = cluster.client(written).applied_position(PartitionId(1)).expect("it holds a replica");
+        for node in cluster.nodes.keys() {
+            let mut positions = None;
+            eventually("the leaders to say it", || {
+                positions = how_far(&cluster, *node);
+                positions.is_some()
+            });
+            let positions = positions.expect("it was just there");
+            assert_eq!(positions.iter().map(|(partition, _)| partition.0).collect::<Vec<_>>(), [1, 2]);
+            assert!(positions[0].1 >= applied, "round {round}, node {node}: {positions:?} after {applied}");
+        }
+    }
+    for node in [1, 2] {
+        cluster.nodes.remove(&node).expect("it runs").crash();
+    }
+    assert_eq!(how_far(&cluster, 0), None, "it cannot know what the others have");
+}

@@ -718,17 +718,15 @@ mod tests {
         let mut condition = condition(true, &[Health::Healthy]);
         condition.reaches_leader = false;
         assert_eq!([condition.is_ready(), condition.is_alive(), condition.is_healthy()], [false, true, false]);
-        condition.cluster = Some(InCluster { node: 2, waiting: None, disagreements: Default::default() });
+        condition.cluster = Some(InCluster { node: 2, waiting: None, disagreements: vec!["they differ".to_owned()] });
         let reason = "It reaches no leader of any partition.";
-        let expected = json!({ "status": "DOWN", "details": { "nodeId": 2, "message": reason } });
+        let details = json!({ "nodeId": 2, "message": reason, "disagreements": ["they differ"] });
+        let expected = json!({ "status": "DOWN", "details": details });
         assert_eq!(condition.components(None, &[])["cluster"], expected);
         condition.reaches_leader = true;
         assert_eq!(condition.components(None, &[])["cluster"]["status"], "UP");
-        condition.cluster = Some(InCluster {
-            node: 2,
-            waiting: Some("it waits for node 1".to_owned()),
-            disagreements: Default::default(),
-        });
+        condition.cluster =
+            Some(InCluster { node: 2, waiting: Some("it waits for node 1".to_owned()), disagreements: Vec::new() });
         assert_eq!(condition.components(None, &[])["cluster"]["details"]["message"], "it waits for node 1");
     }
 

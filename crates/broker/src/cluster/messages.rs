@@ -39,6 +39,10 @@ pub(crate) mod kind {
     pub const REPLACE: u8 = KIND_MIN + 8;
     /// [`crate::exporting::Said`].
     pub const EXPORTED: u8 = KIND_MIN + 9;
+    /// The number of a question that [`super::super::reached::Reached`] answers, 8 bytes.
+    pub const HOW_FAR: u8 = KIND_MIN + 10;
+    /// [`super::super::reached::Reached`].
+    pub const REACHED: u8 = KIND_MIN + 11;
 }
 
 /// Bytes that are no message of their kind.

@@ -14,6 +14,7 @@ use replication::{Frame, Message, NodeId, Options as ReplicationOptions};
 use super::configuration::{ClusterConfiguration, life};
 use super::founding::{Addressed, Founding, FoundingMessage};
 use super::messages::{ForwardedCommand, NodeStatus, RefusedCommand, kind};
+use super::reached::{Positions, Questions, Reached};
 use super::replacement;
 use crate::exporting::Said;
 use crate::inbox::Inbound;
@@ -43,6 +44,7 @@ pub(crate) struct ClusterPort {
     exported: OnceLock<ExportedFrames>,
     /// What an operator must know of nodes that are set up differently.
     disagreements: Mutex<BTreeSet<String>>,
+    questions: Mutex<Questions>,
     unstepped_bytes: Arc<AtomicUsize>,
 }
 
@@ -157,6 +159,7 @@ impl ClusterPort {
             snapshots: OnceLock::new(),
             exported: OnceLock::new(),
             disagreements: Mutex::default(),
+            questions: Mutex::default(),
             unstepped_bytes: Arc::default(),
         }
     }
@@ -317,6 +320,48 @@ impl ClusterPort {
         self.send(to, Lane::Requests, kind::EXPORTED, &[&protocol::encode_to_vec(said)]).is_ok()
     }
 
+    /// Asks all nodes how far the leaders are. Returns the number of the question, or none when too many wait.
+    pub fn ask_how_far(&self, shared: &Shared, told: impl FnOnce(Positions) + Send + 'static) -> Option<u64> {
+        let question = self.questions.lock().ask(told)?;
+        self.reached(shared, self.own, Reached::of(question, &shared.entrances));
+        let others: Vec<NodeNumber> = self.contacts.lock().keys().copied().collect();
+        for node in others {
+            // Who does not answer is no part of the majority.
+            let _ = self.send(node, Lane::Requests, kind::HOW_FAR, &[&question.to_le_bytes()]);
+        }
+        Some(question)
+    }
+
+    /// Nobody waits for the answers to a question any more.
+    pub fn forget_question(&self, question: u64) {
+        self.questions.lock().forget(question);
+    }
+
+    fn reached(&self, shared: &Shared, from: NodeNumber, reached: Reached) {
+        let nodes = self.contacts.lock().len() + 1;
+        let answered = self.questions.lock().answered(from.0, reached, (nodes, shared.partition_count));
+        if let Some((told, positions)) = answered {
+            told(positions);
+        }
+    }
+
+    /// Another node asks, or answers.
+    fn how_far(&self, from: NodeNumber, kind: u8, payload: &[u8]) {
+        let Some(shared) = self.shared() else { return };
+        if kind == kind::HOW_FAR {
+            let Ok(question) = payload.try_into().map(u64::from_le_bytes) else {
+                return tracing::warn!(%from, "a question of another node cannot be read");
+            };
+            let reached = protocol::encode_to_vec(&Reached::of(question, &shared.entrances));
+            let _ = self.send(from, Lane::Requests, kind::REACHED, &[&reached]);
+            return;
+        }
+        match protocol::decode(payload) {
+            Ok(reached) => self.reached(&shared, from, reached),
+            Err(error) => tracing::warn!(%from, %error, "an answer of another node cannot be read"),
+        }
+    }
+
     fn shared(&self) -> Option<Arc<Shared>> {
         self.node.get().and_then(Weak::upgrade)
     }
@@ -470,6 +515,7 @@ impl Receiver for Received {
                     take(from, &payload);
                 }
             }
+            kind::HOW_FAR | kind::REACHED => port.how_far(from, kind, &payload),
             kind::REPLACE => match (payload.as_ref().try_into().map(u32::from_le_bytes), port.shared()) {
                 (Ok(node), Some(shared)) => {
                     if let Err(error) = replacement::replace_here(&shared, port, NodeNumber(node)) {

@@ -3,10 +3,14 @@
 //! An answer to a command says where its records end, and a search that repeats this sees them, whichever gateway it asks.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use hyper::Response;
+use broker::Client;
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
 use protocol::PartitionId;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::object::invalid;
 use super::problem::Problem;
@@ -14,16 +18,70 @@ use super::response::ApiBody;
 use crate::outcome::RecordPosition;
 use crate::validation::excerpt;
 
-/// With the value `eventual`: of a request, that it is not to wait for what others know to have happened; of an answer, that it
-/// did not wait any longer.
+/// Of a request, `eventual`: it is not to wait for what others know to have happened; `strict`: it is to see what all leaders have
+/// at this moment, or fail. Of an answer, `eventual`: it did not wait any longer.
 const CONSISTENCY: HeaderName = HeaderName::from_static("osmia-consistency");
 /// Of an answer to a command: the partition and the position up to which its records reach. Of a search: several of them, with
 /// commas between, which it must have read.
 const POSITION: HeaderName = HeaderName::from_static("osmia-position");
 
-/// Whether a request does not wait for what other clients know to have happened.
-pub(super) fn is_relaxed(headers: &HeaderMap) -> bool {
-    headers.get(CONSISTENCY).is_some_and(|given| given.as_bytes() == b"eventual")
+/// What a request waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Consistency {
+    /// What the request itself says.
+    Eventual,
+    /// Also what clients of this gateway know to have happened, for a while.
+    Usual,
+    /// Also what all leaders have at this moment, and it fails without that.
+    Strict,
+}
+
+/// What a request waits for.
+pub(super) fn of_request(headers: &HeaderMap) -> Consistency {
+    match headers.get(CONSISTENCY).map(HeaderValue::as_bytes) {
+        Some(b"eventual") => Consistency::Eventual,
+        Some(b"strict") => Consistency::Strict,
+        _ => Consistency::Usual,
+    }
+}
+
+/// How often leaders are asked that have not answered: they may have changed.
+const ASK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How far all leaders are at this moment; none when that cannot be known in this time.
+pub(super) async fn leaders(client: &Client, wait_max: Duration) -> Option<Vec<RecordPosition>> {
+    let until = Instant::now() + wait_max;
+    loop {
+        let again = until.min(Instant::now() + ASK_INTERVAL);
+        let (sender, receiver) = oneshot::channel();
+        // Whoever gave up does not listen.
+        let _pending = client.leader_positions(move |positions| drop(sender.send(positions)));
+        if let Ok(Ok(positions)) = tokio::time::timeout_at(again, receiver).await {
+            let at = |(partition, position)| RecordPosition { partition, position };
+            return Some(positions.into_iter().map(at).collect());
+        }
+        if again >= until {
+            return None;
+        }
+        tokio::time::sleep_until(again).await;
+    }
+}
+
+/// Refuses a strict search that does not see what the leaders have.
+pub(super) fn not_strict(wait_max: Duration, is_led: bool) -> Problem {
+    let reason =
+        if is_led { "this node has not come as far" } else { "this node does not reach the leaders of all partitions" };
+    Problem {
+        title: "UNAVAILABLE".into(),
+        ..Problem::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!(
+                "The search is to see what all leaders have ({CONSISTENCY}: strict), and within {} ms {reason}. Please try again, or \
+                 leave the header out.",
+                wait_max.as_millis()
+            ),
+        )
+    }
 }
 
 /// The positions that a request wants to be read, the newest of each partition.
@@ -78,8 +136,6 @@ pub(super) fn eventual(response: &mut Response<ApiBody>) {
 
 #[cfg(test)]
 mod tests {
-    use hyper::StatusCode;
-
     use super::*;
     use crate::rest::response::empty;
 
@@ -96,6 +152,22 @@ mod tests {
         assert_eq!(wanted(&headers, 2).expect("they are right"), [at(1, 7), at(2, 4_711)]);
         assert!(reached(empty(StatusCode::NO_CONTENT), None).headers().is_empty());
         assert_eq!(wanted(&HeaderMap::new(), 2).expect("nothing is right"), []);
+    }
+
+    #[test]
+    fn a_request_says_what_it_waits_for() {
+        for (given, expected) in [
+            (None, Consistency::Usual),
+            (Some("other"), Consistency::Usual),
+            (Some("eventual"), Consistency::Eventual),
+            (Some("strict"), Consistency::Strict),
+        ] {
+            let values = given.map(|given| (CONSISTENCY, HeaderValue::from_static(given)));
+            assert_eq!(of_request(&values.into_iter().collect()), expected);
+        }
+        let problem = not_strict(Duration::from_secs(1), false);
+        assert_eq!((problem.status, &*problem.title), (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"));
+        assert!(problem.detail.contains("within 1000 ms this node does not reach the leaders"), "{problem:?}");
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! What each operation does with its request.
 
+use std::time::Instant;
+
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
 
 use super::activation::Found;
 use super::api::{Shared, Taken};
+use super::consistency::Consistency;
 use super::object::{Object, path_key};
 use super::process_instance::Creation;
 use super::response::ApiBody;
@@ -19,7 +22,7 @@ use crate::activation::{Activation, ActivationContext};
 use crate::answers::LargeAnswer;
 use crate::listener::Caller;
 use crate::options::SEARCH_WAIT_MAX;
-use crate::outcome::Failure;
+use crate::outcome::{Failure, RecordPosition};
 use crate::request::Request;
 use crate::request::incident::ResolveIncident;
 use crate::rest::no_answer::NoAnswer;
@@ -124,12 +127,15 @@ impl Shared {
         let (parameter, query) = (taken.parameters.first(), taken.query);
         let mut wanted = consistency::wanted(taken.headers, self.executor.client.partition_count())?;
         consistency::check_given(&wanted, |partition| self.executor.client.last_position(partition))?;
-        let is_relaxed = consistency::is_relaxed(taken.headers);
+        let consistency = consistency::of_request(taken.headers);
         let (body, _) = self.receive(taken, caller).await?;
-        if !is_relaxed {
+        if consistency != Consistency::Eventual {
             wanted.extend(self.executor.acknowledged.positions());
         }
-        let is_fresh = self.searcher.wait_until_folded(&wanted).await;
+        let is_fresh = match consistency {
+            Consistency::Strict => self.wait_for_leaders(wanted).await?,
+            Consistency::Usual | Consistency::Eventual => self.searcher.wait_until_folded(&wanted).await,
+        };
         let mut response = match self.searcher.read(read, Asked { parameter, query, body: &body }).await? {
             search::Answered::Json(text) => counted(LargeAnswer::Search, text, caller)?,
             search::Answered::Xml(text) => {
@@ -144,6 +150,20 @@ impl Shared {
             consistency::eventual(&mut response);
         }
         Ok(response)
+    }
+
+    /// Waits until everything can be found that all leaders have at this moment.
+    async fn wait_for_leaders(&self, mut wanted: Vec<RecordPosition>) -> Result<bool, NoAnswer> {
+        let (begin, wait_max) = (Instant::now(), self.searcher.wait_max());
+        let Some(leaders) = consistency::leaders(&self.executor.client, wait_max).await else {
+            return Err(consistency::not_strict(wait_max, false).into());
+        };
+        wanted.extend(leaders);
+        let left = wait_max.saturating_sub(begin.elapsed());
+        match self.searcher.wait_until_folded_within(left, &wanted).await {
+            true => Ok(true),
+            false => Err(consistency::not_strict(wait_max, true).into()),
+        }
     }
 
     /// Resolves all incidents of a process instance and of those that it called.

@@ -47,6 +47,11 @@ impl Searcher {
         Searcher { sender: SenderId(SENDERS.fetch_add(1, Ordering::Relaxed)), ..self.clone() }
     }
 
+    /// How long a search waits until it sees what happened before it.
+    pub(super) fn wait_max(&self) -> Duration {
+        self.search_wait_max
+    }
+
     /// Answers once everything up to these positions can be found, or that takes too long: whether it can be found.
     pub(super) async fn wait_until_folded(&self, positions: &[RecordPosition]) -> bool {
         self.wait_until_folded_within(self.search_wait_max, positions).await
