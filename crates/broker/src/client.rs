@@ -13,7 +13,7 @@ use crate::inbox::{Inbound, QueuedCommand};
 use crate::polls::{has_jobs, is_poll};
 use crate::requests::{KeptCommand, ReplyFunction};
 use crate::shared::{JobsAvailableListener, Shared};
-use crate::status::{Health, Role};
+use crate::status::PartitionView;
 use crate::streams::{JobSink, StreamHandle, StreamSpecification};
 use crate::submit_error::SubmitError;
 use crate::turns::{HeldCommand, SenderId};
@@ -49,17 +49,6 @@ pub struct NodeView {
     pub version: String,
     /// Its replicas in the order of their partitions.
     pub partitions: Vec<PartitionView>,
-}
-
-/// A replica of a partition.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PartitionView {
-    /// The partition.
-    pub id: PartitionId,
-    /// What the replica does.
-    pub role: Role,
-    /// How it is.
-    pub health: Health,
 }
 
 /// The gateway's handle to the node. Cheap to clone, usable from every thread.
@@ -229,7 +218,7 @@ impl Client {
             );
             return PendingPositions(None);
         };
-        let question = port.ask_how_far(&self.shared, told);
+        let question = port.ask_how_far(&*self.shared, told);
         PendingPositions(question.map(|question| (port.clone(), question)))
     }
 
@@ -378,6 +367,7 @@ fn refused(reply: impl FnOnce(Result<Reply, SubmitError>), error: SubmitError) -
 
 #[cfg(test)]
 mod tests {
+    use crate::status::{Health, Role};
     use protocol::{Key, MessageIntent, MessageValue, Payload};
 
     use super::*;

@@ -10,6 +10,8 @@ mod port;
 mod reached;
 mod replacement;
 mod report;
+mod served;
+mod serving;
 mod thread;
 
 pub(crate) use agreement::checksums;
@@ -24,4 +26,5 @@ pub use reached::Positions;
 pub use replacement::ReplaceError;
 pub(crate) use report::reports;
 pub use report::{MemberReport, ReplicaReport};
+pub(crate) use served::Served;
 pub(crate) use thread::ClusterThread;

@@ -1,5 +1,6 @@
 //! The data directory: who may use it, and what is in it.
 
+pub(crate) mod checksum;
 pub(crate) mod error;
 pub(crate) mod names;
 pub(crate) mod paths;
@@ -27,6 +28,7 @@ use peers::DirectoryId;
 use crate::cluster::{ClusterConfiguration, life};
 use crate::disk::{Disk, DiskView, FULL_BYTES};
 use crate::options::NodeOptions;
+use checksum::{check_checksum, with_checksum};
 use names::{DRAFT, EXPORTERS, FORMAT, FORMAT_FILE, LOG, PARTITIONS};
 use replication::NodeId;
 
@@ -42,8 +44,6 @@ const WRITER: &str = concat!("osmia ", env!("CARGO_PKG_VERSION"));
 
 /// The same while it is being made.
 const CREATING: &str = "CREATING";
-/// The last line of it.
-const CHECKSUM: &str = "checksum";
 /// How often a node was started here.
 const STARTS: &str = "STARTS";
 /// The configuration of the cluster that the directory belongs to, once that is founded.
@@ -459,26 +459,6 @@ impl Settings {
             (false, true) => Err(DataDirectoryError::OfNodeAlone(directory.to_owned())),
             _ => Ok(()),
         }
-    }
-}
-
-/// Adds the last line, which is over all lines before it.
-pub(crate) fn with_checksum(mut lines: String) -> String {
-    let checksum = crc32fast::hash(lines.as_bytes());
-    lines.push_str(&format!("{CHECKSUM} {checksum:08x}\n"));
-    lines
-}
-
-pub(crate) fn check_checksum(content: &[u8]) -> Result<(), &'static str> {
-    let whole = content.strip_suffix(b"\n").ok_or("its last line does not end")?;
-    let last = whole.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-    let (lines, last) = whole.split_at(last);
-    if !last.starts_with(CHECKSUM.as_bytes()) {
-        return Err("its last line is no checksum");
-    }
-    match last == format!("{CHECKSUM} {:08x}", crc32fast::hash(lines)).as_bytes() {
-        true => Ok(()),
-        false => Err("its checksum does not fit the lines before it"),
     }
 }
 

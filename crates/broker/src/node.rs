@@ -17,9 +17,9 @@ use protocol::{ClockIntent, ClockValue, Command, Key, PartitionId, Payload};
 use replication::{Options as ReplicationOptions, RaftEngineLog, Replicas};
 
 use crate::applying::{LongCommand, Notes, Watcher};
-use crate::client::{Client, PartitionView};
+use crate::client::Client;
 use crate::clock::Clock;
-use crate::cluster::{ClosePort, ClusterPort, ClusterThread, Consumers, Joining};
+use crate::cluster::{ClosePort, ClusterPort, ClusterThread, Consumers, Joining, Served};
 use crate::data_directory::DataDirectory;
 use crate::disk::DiskView;
 use crate::disk::thread::DiskThread;
@@ -40,7 +40,7 @@ use crate::snapshot_host::NodeHost;
 use crate::snapshot_transfer::{SnapshotExchange, SnapshotHost, SnapshotReceiver, SnapshotSender, SnapshotTransport};
 use crate::snapshots::ReceivedStates;
 use crate::state_handle::StateHandles;
-use crate::status::Health;
+use crate::status::{Health, PartitionView};
 use crate::streams::Streams;
 
 pub use errors::{StartError, StopError};
@@ -261,7 +261,7 @@ impl Node {
         consumers.listen(&self.shared, port);
         let work = self.host.work.clone();
         let thread = ClusterThread::new(self.shared.clone(), port.clone(), directory, work, consumers, stop);
-        port.serve(&self.shared);
+        port.serve(Arc::downgrade(&(self.shared.clone() as Arc<dyn Served>)));
         self.threads.start(&self.shared, Stage::Disk, "cluster".to_owned(), move || thread.run())
     }
 

@@ -1,13 +1,10 @@
 //! The polls of this node: which of their answers are with a client, for the partitions that keep the jobs of the others.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use parking_lot::Mutex;
-use protocol::{JobBatchIntent, PartitionId, Payload, Request};
+use protocol::{JobBatchIntent, PartitionId, Payload};
 
-use crate::client::Client;
-use crate::shared::Shared;
 use crate::submit_error::SubmitError;
 use engine::Reply;
 
@@ -57,33 +54,6 @@ pub(crate) fn has_jobs(answer: &Result<Reply, SubmitError>) -> bool {
     match answer {
         Ok(Reply { payload: Payload::JobBatch(_, batch), .. }) => !batch.jobs.is_empty(),
         _ => false,
-    }
-}
-
-/// Jobs of a poll on their way to a client. Dropped when they are with the client, or were given back.
-pub struct Delivery {
-    shared: Arc<Shared>,
-    partition: PartitionId,
-    poll: u64,
-}
-
-impl Drop for Delivery {
-    fn drop(&mut self) {
-        self.shared.polls.end(self.partition, self.poll);
-    }
-}
-
-impl std::fmt::Debug for Delivery {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Delivery").field("partition", &self.partition).field("poll", &self.poll).finish()
-    }
-}
-
-impl Client {
-    /// The jobs of an answered poll are on their way. While one of them is not delivered, the partition keeps them for this
-    /// node: should the node be gone, other workers get them at once.
-    pub fn delivery(&self, partition: PartitionId, poll: Request) -> Delivery {
-        Delivery { shared: self.shared.clone(), partition, poll: poll.number }
     }
 }
 

@@ -18,7 +18,9 @@ use replication::NodeId;
 use crate::applying::Notes;
 use crate::client::Client;
 use crate::clock::Clock;
-use crate::cluster::{ClusterConfiguration, ClusterPort, Empty, Founding, Membership, NodeStatus, Received, kind};
+use crate::cluster::{
+    ClusterConfiguration, ClusterPort, Empty, Founding, Membership, NodeStatus, Received, Served, kind,
+};
 use crate::disk::Disk;
 use crate::entrance::Entrance;
 use crate::flow_control::{FlowControlOptions, Limiter, Permit};
@@ -138,7 +140,7 @@ impl Reception {
         };
         let shared = Arc::new(shared);
         if let Some(port) = &port {
-            port.serve(&shared);
+            port.serve(Arc::downgrade(&(shared.clone() as Arc<dyn Served>)));
         }
         Reception { shared, inbox, began }
     }

@@ -6,8 +6,9 @@
 use std::io;
 use std::path::Path;
 
+use crate::data_directory::checksum::{check_checksum, with_checksum};
 use crate::data_directory::error::DataDirectoryError;
-use crate::data_directory::{check_checksum, with_checksum, write_atomically};
+use crate::data_directory::write_atomically;
 
 /// Its name in the data directory.
 pub(crate) const FILE_NAME: &str = "RESTORED";

@@ -1,5 +1,7 @@
 //! How a partition is.
 
+use protocol::PartitionId;
+
 /// What a replica does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
@@ -30,6 +32,17 @@ impl Health {
     pub fn has_stopped(self) -> bool {
         matches!(self, Health::Dead | Health::LeftOut)
     }
+}
+
+/// A replica of a partition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PartitionView {
+    /// The partition.
+    pub id: PartitionId,
+    /// What the replica does.
+    pub role: Role,
+    /// How it is.
+    pub health: Health,
 }
 
 /// What a partition needs and can wait for.

@@ -7,7 +7,7 @@ use engine::FeatureLevel;
 use peers::{DirectoryId, NodeNumber};
 use replication::NodeId;
 
-use crate::data_directory::{check_checksum, with_checksum};
+use crate::data_directory::checksum::{check_checksum, with_checksum};
 
 /// Version of the text form.
 const VERSION: u32 = 1;

@@ -5,19 +5,18 @@ use std::num::NonZeroU64;
 
 use engine::FeatureLevel;
 use minicbor::{Decode, Encode};
-use peers::{DirectoryId, KIND_MIN, NodeNumber};
+use peers::{DirectoryId, NodeNumber};
 use protocol::PartitionId;
 
 use super::configuration::ClusterConfiguration;
 use super::founding::{Empty, FoundingMessage};
-use crate::client::PartitionView;
 use crate::flow_control::Admission;
-use crate::status::{Health, Role};
+use crate::status::{Health, PartitionView, Role};
 use crate::submit_error::SubmitError;
 
 /// Kinds of frames.
 pub(crate) mod kind {
-    use super::KIND_MIN;
+    use peers::KIND_MIN;
 
     /// [`super::FoundingMessage::Ask`].
     pub const ASK: u8 = KIND_MIN;

@@ -13,12 +13,10 @@ use replication::{Frame, Message, NodeId, Options as ReplicationOptions};
 
 use super::configuration::{ClusterConfiguration, life};
 use super::founding::{Addressed, Founding, FoundingMessage};
-use super::messages::{ForwardedCommand, NodeStatus, RefusedCommand, kind};
+use super::messages::{ForwardedCommand, NodeStatus, RefusedCommand, ReplicaStatus, kind};
 use super::reached::{Positions, Questions, Reached};
-use super::replacement;
+use super::served::Served;
 use crate::exporting::Said;
-use crate::inbox::Inbound;
-use crate::shared::Shared;
 use crate::snapshot_transfer::{SnapshotExchange, SnapshotTransport, TransportError};
 use crate::status::Role;
 use crate::submit_error::SubmitError;
@@ -39,7 +37,7 @@ pub(crate) struct ClusterPort {
     configuration: RwLock<Option<Arc<ClusterConfiguration>>>,
     contacts: Mutex<BTreeMap<NodeNumber, Contact>>,
     /// The running node.
-    node: OnceLock<Weak<Shared>>,
+    node: OnceLock<Weak<dyn Served>>,
     snapshots: OnceLock<SnapshotExchange>,
     exported: OnceLock<ExportedFrames>,
     /// What an operator must know of nodes that are set up differently.
@@ -199,8 +197,8 @@ impl ClusterPort {
     }
 
     /// From now on commands and messages go to this node.
-    pub fn serve(&self, shared: &Arc<Shared>) {
-        let _ = self.node.set(Arc::downgrade(shared));
+    pub fn serve(&self, node: Weak<dyn Served>) {
+        let _ = self.node.set(node);
     }
 
     /// From now on parts of states are taken.
@@ -321,13 +319,13 @@ impl ClusterPort {
     }
 
     /// Asks all nodes how far the leaders are. Returns the number of the question, or none when too many wait.
-    pub fn ask_how_far(&self, shared: &Shared, told: impl FnOnce(Positions) + Send + 'static) -> Option<u64> {
+    pub fn ask_how_far(&self, node: &dyn Served, told: impl FnOnce(Positions) + Send + 'static) -> Option<u64> {
         let question = self.questions.lock().ask(told)?;
-        self.reached(shared, self.own, Reached::of(question, &shared.entrances));
+        self.reached(node, self.own, node.reached(question));
         let others: Vec<NodeNumber> = self.contacts.lock().keys().copied().collect();
-        for node in others {
+        for other in others {
             // Who does not answer is no part of the majority.
-            let _ = self.send(node, Lane::Requests, kind::HOW_FAR, &[&question.to_le_bytes()]);
+            let _ = self.send(other, Lane::Requests, kind::HOW_FAR, &[&question.to_le_bytes()]);
         }
         Some(question)
     }
@@ -337,9 +335,9 @@ impl ClusterPort {
         self.questions.lock().forget(question);
     }
 
-    fn reached(&self, shared: &Shared, from: NodeNumber, reached: Reached) {
+    fn reached(&self, node: &dyn Served, from: NodeNumber, reached: Reached) {
         let nodes = self.contacts.lock().len() + 1;
-        let answered = self.questions.lock().answered(from.0, reached, (nodes, shared.partition_count));
+        let answered = self.questions.lock().answered(from.0, reached, (nodes, node.partition_count()));
         if let Some((told, positions)) = answered {
             told(positions);
         }
@@ -347,22 +345,22 @@ impl ClusterPort {
 
     /// Another node asks, or answers.
     fn how_far(&self, from: NodeNumber, kind: u8, payload: &[u8]) {
-        let Some(shared) = self.shared() else { return };
+        let Some(node) = self.served() else { return };
         if kind == kind::HOW_FAR {
             let Ok(question) = payload.try_into().map(u64::from_le_bytes) else {
                 return tracing::warn!(%from, "a question of another node cannot be read");
             };
-            let reached = protocol::encode_to_vec(&Reached::of(question, &shared.entrances));
+            let reached = protocol::encode_to_vec(&node.reached(question));
             let _ = self.send(from, Lane::Requests, kind::REACHED, &[&reached]);
             return;
         }
         match protocol::decode(payload) {
-            Ok(reached) => self.reached(&shared, from, reached),
+            Ok(reached) => self.reached(&*node, from, reached),
             Err(error) => tracing::warn!(%from, %error, "an answer of another node cannot be read"),
         }
     }
 
-    fn shared(&self) -> Option<Arc<Shared>> {
+    fn served(&self) -> Option<Arc<dyn Served>> {
         self.node.get().and_then(Weak::upgrade)
     }
 
@@ -381,9 +379,9 @@ impl ClusterPort {
             None => return,
         };
         let member = self.configuration().and_then(|configuration| configuration.member(node));
-        if let (false, Some(member), Some(shared)) = (was_closed, member, self.shared()) {
+        if let (false, Some(member), Some(served)) = (was_closed, member, self.served()) {
             tracing::warn!(%node, "the process of a node of the cluster is gone");
-            drop(shared.inbox.send(Inbound::Gone(member)));
+            served.gone(member);
         }
     }
 
@@ -401,12 +399,10 @@ impl ClusterPort {
 
     /// A node says how it is.
     fn status(&self, from: NodeNumber, status: NodeStatus) {
-        if let Some(shared) = self.shared() {
-            for replica in status.replicas.iter().filter(|replica| replica.role() == Role::Leader) {
-                let (partition, index) = (PartitionId(replica.partition), replica.replicated_index);
-                if index > 0 && shared.entrances.get(partition).is_some_and(|known| known.term() == replica.term) {
-                    drop(shared.inbox.send(Inbound::EverybodyHas { partition, index }));
-                }
+        if let Some(node) = self.served() {
+            let leads = |replica: &&ReplicaStatus| replica.role() == Role::Leader && replica.replicated_index > 0;
+            for replica in status.replicas.iter().filter(leads) {
+                node.everybody_has(PartitionId(replica.partition), replica.term, replica.replicated_index);
             }
         }
         self.heard(from, |contact| contact.status = status);
@@ -445,12 +441,12 @@ impl ClusterPort {
             Ok(_) => return tracing::debug!(%from, "a part of a snapshot came among the messages of Raft"),
             Err(error) => return tracing::warn!(%from, %error, "a message of Raft cannot be read"),
         };
-        let Some(shared) = self.shared() else { return };
+        let Some(node) = self.served() else { return };
         if self.unstepped_bytes.fetch_add(bytes, Ordering::AcqRel) > UNSTEPPED_BYTES_MAX {
             self.unstepped_bytes.fetch_sub(bytes, Ordering::AcqRel);
             return tracing::debug!(%from, "a message of Raft was dropped: too many wait");
         }
-        drop(shared.inbox.send(Inbound::Message { message, bytes }));
+        node.message(message, bytes);
     }
 
     /// A message of Raft does not wait any more.
@@ -459,13 +455,9 @@ impl ClusterPort {
     }
 
     fn refusal(&self, payload: &[u8]) {
-        let Some(shared) = self.shared() else { return };
+        let Some(node) = self.served() else { return };
         match protocol::decode::<RefusedCommand>(payload) {
-            Ok(refusal) => {
-                if let Some(entrance) = shared.entrances.get(PartitionId(refusal.partition)) {
-                    entrance.refused_elsewhere(&shared, refusal);
-                }
-            }
+            Ok(refusal) => node.refused(refusal),
             Err(error) => tracing::warn!(%error, "a refusal of another node cannot be read"),
         }
     }
@@ -493,8 +485,8 @@ impl Receiver for Received {
                 port.heard(from, |_| ());
                 port.message(from, &payload);
             }
-            kind::COMMAND => match (ForwardedCommand::decode(&payload), port.shared()) {
-                (Ok(command), Some(shared)) => shared.take_forwarded(from, &command),
+            kind::COMMAND => match (ForwardedCommand::decode(&payload), port.served()) {
+                (Ok(command), Some(node)) => node.command(from, &command),
                 (Ok(ForwardedCommand { partition, origin, request: Some(number), term, .. }), None) => {
                     let error =
                         SubmitError::Unavailable { partition, reason: "the node of its leader is starting".into() };
@@ -516,12 +508,8 @@ impl Receiver for Received {
                 }
             }
             kind::HOW_FAR | kind::REACHED => port.how_far(from, kind, &payload),
-            kind::REPLACE => match (payload.as_ref().try_into().map(u32::from_le_bytes), port.shared()) {
-                (Ok(node), Some(shared)) => {
-                    if let Err(error) = replacement::replace_here(&shared, port, NodeNumber(node)) {
-                        tracing::warn!(%error, node, "the directory of a node was not replaced");
-                    }
-                }
+            kind::REPLACE => match (payload.as_ref().try_into().map(u32::from_le_bytes), port.served()) {
+                (Ok(node), Some(served)) => served.replace(NodeNumber(node)),
                 _ => tracing::warn!(%from, "a wish to replace a node cannot be read"),
             },
             kind::SNAPSHOT => port.part_of_state(from, &payload),
@@ -573,10 +561,10 @@ impl Receiver for Received {
             snapshots.disconnected(member);
         }
         if lane == Lane::Consensus
-            && let (Some(shared), Some(configuration)) = (self.0.shared(), self.0.configuration())
+            && let (Some(node), Some(configuration)) = (self.0.served(), self.0.configuration())
             && let Some(member) = configuration.member(to)
         {
-            drop(shared.inbox.send(Inbound::Unreachable(member)));
+            node.unreachable(member);
         }
     }
 }

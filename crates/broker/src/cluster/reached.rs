@@ -8,8 +8,6 @@ use std::collections::BTreeMap;
 use minicbor::{Decode, Encode};
 use protocol::PartitionId;
 
-use crate::entrances::Entrances;
-
 /// So many questions may wait for answers at once.
 const QUESTIONS_MAX: usize = 10_000;
 
@@ -27,31 +25,18 @@ pub(crate) struct Reached {
 /// How far a replica is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub(crate) struct ReachedReplica {
+    /// The partition.
     #[n(0)]
-    partition: u16,
+    pub partition: u16,
     /// Raft's term.
     #[n(1)]
-    term: u64,
+    pub term: u64,
     /// Whether it leads in that term, and has applied everything from before.
     #[n(2)]
-    leads: bool,
+    pub leads: bool,
     /// Position of the last record that is part of its state.
     #[n(3)]
-    position: u64,
-}
-
-impl Reached {
-    /// How far the replicas of this node are.
-    pub fn of(question: u64, entrances: &Entrances) -> Reached {
-        let replica = |entrance: &std::sync::Arc<crate::entrance::Entrance>| ReachedReplica {
-            partition: entrance.id.0,
-            // The position last: it may be a later one than needed, and no earlier one.
-            term: entrance.term(),
-            leads: entrance.is_open(),
-            position: entrance.last_position(),
-        };
-        Reached { question, replicas: entrances.all().values().map(replica).collect() }
-    }
+    pub position: u64,
 }
 
 /// The position that each partition has reached at least.

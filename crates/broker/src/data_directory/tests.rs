@@ -1,3 +1,4 @@
+use super::checksum::CHECKSUM;
 use super::*;
 
 fn options(directory: &Path) -> NodeOptions {

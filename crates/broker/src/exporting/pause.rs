@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
+use crate::data_directory::checksum::{check_checksum, with_checksum};
 use crate::data_directory::error::DataDirectoryError;
-use crate::data_directory::{check_checksum, with_checksum, write_atomically};
+use crate::data_directory::write_atomically;
 
 const FIRST_LINE: &str = "format 1";
 const HARD: &str = "exporting paused";
