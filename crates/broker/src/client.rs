@@ -256,7 +256,11 @@ impl Client {
             Ok(encoded) => encoded,
             Err(error) => return refused(reply, error),
         };
-        if !entrance.is_open() {
+        // It is open in this term only if that is the same before and after: a command that counts for another term than the one
+        // in which it is proposed would be waited for without end, or be called lost although it is carried out.
+        let term = entrance.term();
+        let is_open = entrance.is_open() && (self.shared.port.is_none() || entrance.term() == term);
+        if !is_open {
             let command = KeptCommand { bytes: bytes.into(), admission, sender: self.sender };
             if let Err((reply, error)) = entrance.requests.park(number, command, reply) {
                 return refused(reply, error);
@@ -264,7 +268,6 @@ impl Client {
             entrance.send_on(&self.shared, number);
             return PendingRequest { entrance: Some((entrance, number)) };
         }
-        let term = entrance.term();
         let admitted = entrance.admit(admission, bytes.len());
         if let Err(refusal) = &admitted
             && !(admission == Admission::Growth && refusal.is_passing())
