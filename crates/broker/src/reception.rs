@@ -152,6 +152,13 @@ impl Reception {
         }
     }
 
+    /// From now on these are the members of the cluster.
+    pub fn set_members(&self, members: &BTreeMap<u32, MemberNumber>) {
+        if let Some(port) = &self.shared.port {
+            port.configure(configuration(members, self.shared.partition_count));
+        }
+    }
+
     /// What goes to other nodes.
     pub fn frames(&self) -> Vec<NodeFrame> {
         let frames = self.shared.port.iter().flat_map(|port| port.take_frames());
@@ -166,6 +173,10 @@ impl Reception {
         let Some(port) = &self.shared.port else { return };
         let (from, received) = (NodeNumber(from), Received(port.clone()));
         let known = port.contacts().get(&from).and_then(|contact| Some(contact.identity.as_ref()?.boot));
+        if known.is_some_and(|known| known > life) {
+            // The connections of an earlier life are closed.
+            return;
+        }
         if known.is_none_or(|known| known < life) {
             received.connected(&identity(from, life), Lane::Requests);
         }
@@ -303,20 +314,10 @@ impl Reception {
 /// A port whose frames the caller carries, of a member of a cluster that was founded.
 fn port(options: &ReceptionOptions, began: Instant) -> Arc<ClusterPort> {
     let own = NodeNumber(options.node);
-    let directory = |member: NodeId| DirectoryId(NonZeroU64::new(member.0).unwrap_or(NonZeroU64::MIN));
-    let membership = |of: &MemberNumber| Membership { directory: directory(of.member), replaced: of.replaced };
-    let members: BTreeMap<_, _> =
-        options.members.iter().map(|(node, of)| (NodeNumber(*node), membership(of))).collect();
-    let configuration = ClusterConfiguration {
-        cluster_id: "simulated".to_owned(),
-        revision: 1,
-        partition_count: options.partition_count,
-        first_level: FeatureLevel::NEWEST,
-        founders: members.values().map(|membership| membership.directory).collect(),
-        members,
-    };
+    let configuration = configuration(&options.members, options.partition_count);
+    let directory = configuration.members.get(&own).map(|membership| membership.directory);
     let empty = Empty {
-        directory: configuration.members.get(&own).map_or(directory(NodeId(1)), |membership| membership.directory),
+        directory: directory.unwrap_or(DirectoryId(NonZeroU64::MIN)),
         partition_count: options.partition_count,
         first_level: FeatureLevel::NEWEST,
         members: configuration.members.keys().copied().collect(),
@@ -324,6 +325,20 @@ fn port(options: &ReceptionOptions, began: Instant) -> Arc<ClusterPort> {
     let others: Vec<_> = configuration.members.keys().copied().filter(|node| *node != own).collect();
     let founding = Founding::new(own, empty, configuration.cluster_id.clone(), Some(configuration));
     ClusterPort::kept(own, others.into_iter(), founding, began)
+}
+
+fn configuration(members: &BTreeMap<u32, MemberNumber>, partition_count: u16) -> ClusterConfiguration {
+    let directory = |member: NodeId| DirectoryId(NonZeroU64::new(member.0).unwrap_or(NonZeroU64::MIN));
+    let membership = |of: &MemberNumber| Membership { directory: directory(of.member), replaced: of.replaced };
+    let members: BTreeMap<_, _> = members.iter().map(|(node, of)| (NodeNumber(*node), membership(of))).collect();
+    ClusterConfiguration {
+        cluster_id: "simulated".to_owned(),
+        revision: 1,
+        partition_count,
+        first_level: FeatureLevel::NEWEST,
+        founders: members.values().map(|membership| membership.directory).collect(),
+        members,
+    }
 }
 
 /// Who a node says that it is, when a connection to it is made.

@@ -22,8 +22,8 @@ pub enum Parcel {
     },
     /// The leader of a partition says up to which index every member has its log.
     EverybodyHas(protocol::PartitionId, u64),
-    /// What nodes say to each other besides, with the number of the sender's life.
-    Node(u64, NodeFrame),
+    /// What nodes say to each other besides, with the number of the sender and that of its life.
+    Node(u32, u64, NodeFrame),
 }
 
 /// The links between all nodes.

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use broker::partition::Moment;
 use broker::partition_loop::PartitionLoop;
-use broker::reception::Reception;
+use broker::reception::{MemberNumber, Reception};
 use broker::replaced_state::Places;
 use broker::replication_loop::{CommittedEntry, ReplicationLoop, Shell, group_of};
 use broker::snapshots::ReceivedStates;
@@ -41,6 +41,7 @@ use exporting::Exporting;
 use searched::Searched;
 use shell::Front;
 
+pub use clients::members;
 pub use exporting::{OwnPlaces, Told};
 pub use searched::Shown;
 
@@ -100,6 +101,10 @@ pub struct Node {
     /// Why it does not start any more.
     pub refuses: Option<String>,
     lives: u64,
+    /// Its number among the nodes of the cluster.
+    number: u32,
+    /// Who belongs to the cluster.
+    members: BTreeMap<u32, MemberNumber>,
     /// The files of states before the first of their checkpoints that were not synced.
     unsynced_states: BTreeMap<PartitionId, StateFile>,
     /// What the targets of its exporters hold by themselves.
@@ -216,7 +221,7 @@ impl Shell for Collected {
 
 impl Node {
     /// A machine that is switched off.
-    pub fn new(id: NodeId, directory: PathBuf) -> Self {
+    pub fn new(id: NodeId, directory: PathBuf, members: BTreeMap<u32, MemberNumber>) -> Self {
         Node {
             id,
             directory,
@@ -226,6 +231,8 @@ impl Node {
             paused_until: 0,
             refuses: None,
             lives: 0,
+            number: u32::try_from(id.0).expect("few nodes"),
+            members,
             unsynced_states: BTreeMap::new(),
             own_places: OwnPlaces::default(),
             running: None,
@@ -444,7 +451,7 @@ impl Node {
             },
             Parcel::State { frames, is_whole } => Inbound::State { from, frames, is_whole },
             Parcel::EverybodyHas(partition, index) => Inbound::EverybodyHas(partition, index),
-            Parcel::Node(life, frame) => return self.node_frame(from, life, &frame, surroundings),
+            Parcel::Node(number, life, frame) => return self.node_frame(number, life, &frame, surroundings),
         };
         self.take(inbound, surroundings);
     }

@@ -60,6 +60,8 @@ pub struct Swarm {
     pub transfer: u64,
     /// Whether one node is replaced by another meanwhile.
     pub replaces_node: bool,
+    /// Whether that one loses its disk before, and the other one gets its number.
+    pub loses_disk: bool,
     /// Jobs that a stream of each leader takes at once; 0 for none, so that all jobs are polled.
     pub stream_credit: u32,
     /// Whether workers have much time for their jobs, so that nobody gets by time-out what another one lost.
@@ -104,6 +106,9 @@ pub struct Spending {
 /// Makes a seed of its own for what reads long variables. Those of `regressions.txt` draw none, so they stay what they are.
 const READING: u64 = 0x5245_4144_0000_0000;
 
+/// Makes a seed of its own for whether a disk is lost.
+const LOST_DISK: u64 = 0x4c4f_5354_0000_0d15;
+
 /// Makes a seed of its own for how long workers have.
 const ACTIVATIONS: u64 = 0x4a4f_4253_0000_1107;
 
@@ -119,6 +124,7 @@ impl Swarm {
         if chance.one_in(2) {
             swarm.retention_bytes = *chance.choose(&[3_000, 50_000, 1 << 20]);
         }
+        swarm.loses_disk = swarm.replaces_node && Chance::new(seed ^ LOST_DISK).one_in(2);
         swarm.long_activations = swarm.voters > 1 && Chance::new(seed ^ ACTIVATIONS).one_in(3);
         swarm
     }

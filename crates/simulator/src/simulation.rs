@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use broker::reception::MemberNumber;
 use protocol::{PartitionId, Request, StreamId};
 use replication::{MembershipChange, NodeId, Role};
 
 use crate::clients::{Ask, Clients};
 use crate::network::Network;
-use crate::node::{EPOCH, Node, SPARE, Surroundings, founders};
+use crate::node::{EPOCH, Node, SPARE, Surroundings, founders, members};
 use crate::options::{Milliseconds, Swarm};
 use crate::oracle::{self, Oracles, left_over};
 use crate::schedule::{Event, Life, Schedule};
@@ -18,6 +19,8 @@ use chance::Chance;
 const ACT_INTERVAL: Milliseconds = 40;
 /// Time between two draws of faults.
 const FAULTS_INTERVAL: Milliseconds = 250;
+/// So many entries may lack a learner that becomes a voter.
+const LEARNED_BEHIND_MAX: u64 = 50;
 /// A client that has no answer after so long counts the outcome as unknown.
 const CLIENT_TIMEOUT: Milliseconds = 15_000;
 /// Time after the last fault in which everything that can end must have ended.
@@ -89,7 +92,7 @@ pub fn run(seed: u64, swarm: Swarm, directory: &Path) -> Report {
 impl Simulation {
     fn new(seed: u64, swarm: Swarm, directory: &Path) -> Self {
         let mut chance = Chance::new(seed);
-        let node = |id: NodeId| Node::new(id, directory.join(format!("node-{id}")));
+        let node = |id: NodeId| Node::new(id, directory.join(format!("node-{id}")), members(&swarm));
         let mut nodes: Vec<Node> = founders(&swarm).iter().copied().map(node).collect();
         if swarm.replaces_node {
             nodes.push(node(SPARE));
@@ -254,6 +257,9 @@ impl Simulation {
     }
 
     fn start_node(&mut self, id: NodeId) {
+        if id == SPARE && self.swarm.loses_disk && self.replaced.is_none() {
+            return;
+        }
         let seed = self.seed;
         let has_faults = self.oracles.has_faults();
         let outcome = self.with(id, |node, surroundings| {
@@ -397,8 +403,10 @@ impl Simulation {
     /// Puts the spare node into the place of one of the others. As often as it is asked, until it has happened on every
     /// partition: it is refused where nobody leads or another change is under way.
     fn replace(&mut self) {
-        let leaves = *self.replaced.get_or_insert(self.damageable);
-        let changes = [MembershipChange::AddVoter(SPARE), MembershipChange::Remove(leaves)];
+        let leaves = self.damageable;
+        if self.replaced.replace(leaves).is_none() && self.swarm.loses_disk {
+            self.lose_disk(leaves);
+        }
         let members: BTreeSet<NodeId> =
             founders(&self.swarm).iter().copied().chain([SPARE]).filter(|id| *id != leaves).collect();
         for partition in (1..=self.swarm.partitions).map(PartitionId) {
@@ -412,6 +420,15 @@ impl Simulation {
             if status.membership.voters.iter().copied().collect::<BTreeSet<_>>() == members {
                 continue;
             }
+            // Nobody votes before it has what was acknowledged.
+            let follows = |of: &replication::MemberProgress| {
+                of.node == SPARE && status.commit.saturating_sub(of.matched) < LEARNED_BEHIND_MAX
+            };
+            let changes = match status.progress.iter().any(follows) {
+                true => vec![MembershipChange::AddVoter(SPARE), MembershipChange::Remove(leaves)],
+                false if status.membership.learners.contains(&SPARE) => continue,
+                false => vec![MembershipChange::AddLearner(SPARE)],
+            };
             // A leader does not remove itself.
             let successor = *members.first().expect("three members");
             self.with(id, |node, surroundings| {
@@ -422,6 +439,20 @@ impl Simulation {
                 }
             });
         }
+    }
+
+    /// The disk of a node is gone. An empty one comes in its place, under the same number of the node.
+    fn lose_disk(&mut self, leaves: NodeId) {
+        let number = self.with(leaves, |node, surroundings| {
+            node.lose_disk(surroundings);
+            node.number()
+        });
+        let Some(number) = number else { return };
+        self.with(SPARE, |node, _| node.take_place(number));
+        let mut members = members(&self.swarm);
+        members.insert(number, MemberNumber { member: SPARE, replaced: 1 });
+        self.nodes.iter_mut().for_each(|node| node.set_members(&members));
+        self.schedule.after(1, Event::Start(SPARE));
     }
 
     fn heal(&mut self) {
@@ -521,7 +552,9 @@ impl Simulation {
     fn foreign_streams(&self, partition: PartitionId) -> Vec<StreamId> {
         let own: Vec<StreamId> = self.nodes.iter().filter_map(Node::stream).collect();
         let mut open = self.oracles.streams(partition);
-        open.retain(|stream| !own.contains(stream));
+        // A node that was replaced and goes on may know no leader any more to whom it could say that its stream is closed.
+        let replaced = self.replaced.filter(|_| !self.swarm.loses_disk).map(|node| node.0);
+        open.retain(|stream| !own.contains(stream) && Some(stream.node.into()) != replaced);
         open
     }
 

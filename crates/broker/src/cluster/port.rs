@@ -239,6 +239,11 @@ impl ClusterPort {
         self.contacts.lock().clone()
     }
 
+    /// The cluster has this configuration from now on.
+    pub fn configure(&self, configuration: ClusterConfiguration) {
+        *self.configuration.write() = Some(Arc::new(configuration));
+    }
+
     /// The configuration that the founding or a change brought is on the disk.
     pub fn stored(&self) {
         let messages = self.founding.lock().stored();
@@ -251,7 +256,7 @@ impl ClusterPort {
                 }
             });
         }
-        *self.configuration.write() = Some(Arc::new(configuration));
+        self.configure(configuration);
         self.send_founding(messages);
     }
 

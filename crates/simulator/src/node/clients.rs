@@ -19,10 +19,37 @@ use crate::worker;
 const STATUS_TICKS: u64 = 2;
 const RECONCILIATION_TICKS: u64 = 10;
 
+/// The part of a life's number that counts starts, in bits; above it is how often the directory was replaced.
+const REPLACED_SHIFT: u32 = 16;
+
 impl Node {
     /// Its number among the nodes of the cluster.
     pub fn number(&self) -> u32 {
-        u32::try_from(self.id.0).expect("few nodes")
+        self.number
+    }
+
+    /// From now on these are the members of the cluster.
+    pub fn set_members(&mut self, members: &BTreeMap<u32, MemberNumber>) {
+        members.clone_into(&mut self.members);
+        if let Some(running) = &self.running {
+            running.reception.set_members(members);
+        }
+    }
+
+    /// Its disk is gone, with everything on it.
+    pub fn lose_disk(&mut self, surroundings: &mut Surroundings<'_>) {
+        surroundings.oracles.trace("loses its disk", &[self.id.0], "");
+        self.stop(surroundings);
+        self.refuses = Some("its disk is gone".to_owned());
+        if self.directory.exists() {
+            std::fs::remove_dir_all(&self.directory).expect("the scratch directory is writable");
+        }
+    }
+
+    /// Its empty directory takes the place of that of another node, under the number of that node.
+    pub fn take_place(&mut self, number: u32) {
+        self.number = number;
+        self.lives = 1 << REPLACED_SHIFT;
     }
 
     /// What time it is.
@@ -79,7 +106,7 @@ impl Node {
 
     /// Takes over what came in, tells clients of what the node will not answer, and sends what goes to other nodes.
     pub(super) fn receive(&mut self, surroundings: &mut Surroundings<'_>) {
-        let life = self.life();
+        let (life, own) = (self.life(), self.number);
         let Some(running) = &mut self.running else { return };
         for (number, answer) in std::mem::take(&mut *running.answers.lock()) {
             if let (Some((partition, request)), Err(error)) = (running.waiting.remove(&number), &answer) {
@@ -91,25 +118,20 @@ impl Node {
             running.inbox.push(Inbound::Command(partition, bytes, permit));
         }
         for frame in running.reception.frames() {
-            let (from, to) = (life.node, NodeId(frame.to.into()));
+            let Some(to) = self.members.get(&frame.to).map(|of| of.member) else { continue };
+            let from = life.node;
             let Surroundings { network, schedule, .. } = surroundings;
             if let Some(latency) = network.delivery_in_order(schedule.now(), from, to) {
-                let parcel = Parcel::Node(life.number, frame);
+                let parcel = Parcel::Node(own, life.number, frame);
                 schedule.after(latency, Event::Arrival { from, to, parcel });
             }
         }
     }
 
     /// Something came from another node.
-    pub(super) fn node_frame(
-        &mut self,
-        from: NodeId,
-        life: u64,
-        frame: &NodeFrame,
-        surroundings: &mut Surroundings<'_>,
-    ) {
+    pub(super) fn node_frame(&mut self, from: u32, life: u64, frame: &NodeFrame, surroundings: &mut Surroundings<'_>) {
         let Some(running) = &mut self.running else { return };
-        running.reception.arrived(u32::try_from(from.0).expect("few nodes"), life, frame);
+        running.reception.arrived(from, life, frame);
         self.receive(surroundings);
         self.work(surroundings);
     }
@@ -172,17 +194,18 @@ impl Node {
             flow_control,
             waiting_requests_limit: 1_000,
             stream_window: worker::node_window(swarm.stream_credit, swarm.partitions),
-            members: members(swarm),
+            members: self.members.clone(),
         })
     }
 }
 
-/// Who belongs to the cluster; nobody if there is one node alone.
-fn members(swarm: &Swarm) -> BTreeMap<u32, MemberNumber> {
+/// Who belongs to the cluster at first; nobody if there is one node alone.
+pub fn members(swarm: &Swarm) -> BTreeMap<u32, MemberNumber> {
     if swarm.voters == 1 {
         return BTreeMap::new();
     }
-    let spare = swarm.replaces_node.then_some(super::SPARE);
+    // A directory that takes the place of another has no number of its own.
+    let spare = (swarm.replaces_node && !swarm.loses_disk).then_some(super::SPARE);
     let members = founders(swarm).iter().copied().chain(spare);
     let number = |member: NodeId| (u32::try_from(member.0).expect("few nodes"), MemberNumber { member, replaced: 0 });
     members.map(number).collect()

@@ -180,7 +180,7 @@ impl Node {
         let (records, writer) = RecordLog::open(options, place).map_err(|error| error.to_string())?;
         let interval = Duration::from_millis(swarm.checkpoint_interval);
         let policy = CheckpointPolicy { interval, overlay_bytes: u64::MAX };
-        let node = u32::try_from(self.id.0).expect("few nodes");
+        let node = self.number();
         let options = PartitionOptions { node, life: self.lives + 1, ..PartitionOptions::default() };
         let partition = Partition::new(partition, engine, options)
             .with_cluster_id(&format!("of-node-{node}"))
