@@ -1,5 +1,8 @@
 //! Faults of a cluster under load: killed, stopped, frozen, cut off and wiped nodes, full disks, and workers whose gateways die.
 
+#[path = "../support/accounting.rs"]
+mod accounting;
+mod books;
 #[path = "../support/cluster.rs"]
 mod cluster;
 mod long;
