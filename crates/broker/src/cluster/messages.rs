@@ -244,6 +244,9 @@ pub(crate) struct NodeStatus {
     /// The names of its exporters that the nodes have in common.
     #[n(7)]
     pub exporters: BTreeSet<String>,
+    /// Its disk has no room for new work, so it should lead nothing.
+    #[n(8)]
+    pub is_short_of_room: bool,
 }
 
 impl NodeStatus {

@@ -13,8 +13,9 @@ use peers::NodeNumber;
 use super::agreement::SetUp;
 use super::exporting::Consumers;
 use super::messages::{NodeStatus, ReplicaStatus};
-use super::port::ClusterPort;
+use super::port::{ClusterPort, Contact};
 use crate::data_directory::store_cluster;
+use crate::disk::DiskState;
 use crate::entrance::Entrance;
 use crate::inbox::{Inbound, Work};
 use crate::retention::everybody_has;
@@ -50,6 +51,7 @@ pub(crate) struct ClusterThread {
     /// Since when all nodes are there.
     calm_since: Instant,
     next_spread: Instant,
+    next_escape: Instant,
 }
 
 impl ClusterThread {
@@ -75,6 +77,7 @@ impl ClusterThread {
             gone,
             calm_since,
             next_spread: calm_since,
+            next_escape: calm_since,
         }
     }
 
@@ -92,7 +95,43 @@ impl ClusterThread {
             }
             self.consumers.say(&self.shared, &self.port, now);
             self.reconcile(now);
+            self.leave_full_disk(now);
             self.spread_leaders(now);
+        }
+    }
+
+    /// Whether new work is refused here, because the disk has no room for it.
+    fn is_short_of_room(&self) -> bool {
+        self.shared.disk.state() != DiskState::Enough
+    }
+
+    /// Gives leaderships away that are no use to anyone here: new work is refused while the disk is nearly full, and
+    /// nothing is done while the log or the records cannot be written.
+    fn leave_full_disk(&mut self, now: Instant) {
+        if now < self.next_escape {
+            return;
+        }
+        let (entrances, is_short) = (self.shared.entrances.all(), self.is_short_of_room());
+        let is_stuck = |entrance: &&Arc<Entrance>| is_short || entrance.unwritable().is_some();
+        for entrance in entrances.values().filter(|entrance| entrance.is_open()).filter(is_stuck) {
+            // Who gets none is asked again after a while.
+            self.next_escape = now + SPREAD_INTERVAL;
+            let contacts = self.port.contacts();
+            let can_lead = |contact: &Contact| {
+                contact.is_alive(now) && !contact.status.is_short_of_room && has_all(contact, entrance)
+            };
+            let heir = contacts.iter().filter(|(_, contact)| can_lead(contact));
+            if let Some((node, _)) = heir.min_by_key(|(_, contact)| contact.status.leaders()) {
+                tracing::warn!(partition = %entrance.id, %node, "the leadership goes to a node whose disk has room");
+                self.hand_over(entrance, *node);
+            }
+        }
+    }
+
+    fn hand_over(&self, entrance: &Entrance, node: NodeNumber) {
+        let configuration = self.port.configuration();
+        if let Some(to) = configuration.and_then(|configuration| configuration.member(node)) {
+            drop(self.shared.inbox.send(Inbound::HandOver { partition: entrance.id, to: Some(to) }));
         }
     }
 
@@ -113,19 +152,14 @@ impl ClusterThread {
         self.next_spread = now + SPREAD_INTERVAL;
         let entrances = self.shared.entrances.all();
         let own: Vec<_> = entrances.values().filter(|entrance| entrance.is_open()).collect();
-        let least = contacts.iter().min_by_key(|(_, contact)| contact.status.leaders());
+        let with_room = contacts.iter().filter(|(_, contact)| !contact.status.is_short_of_room);
+        let least = with_room.min_by_key(|(_, contact)| contact.status.leaders());
         let Some((node, contact)) = least.filter(|(_, contact)| contact.status.leaders() + 2 <= own.len()) else {
             return;
         };
-        let has_all = |entrance: &&&Arc<Entrance>| {
-            let group = entrance.group().map_or(0, |group| group.last_index);
-            let theirs = contact.status.replica(entrance.id).filter(|replica| replica.health() == Health::Healthy);
-            theirs.is_some_and(|replica| replica.last_index + SPREAD_LAG_ENTRIES_MAX >= group)
-        };
-        let member = self.port.configuration().and_then(|configuration| configuration.member(*node));
-        if let (Some(entrance), Some(to)) = (own.iter().find(has_all), member) {
+        if let Some(entrance) = own.iter().find(|entrance| has_all(contact, entrance)) {
             tracing::info!(partition = %entrance.id, %node, "the leadership goes to a node that leads less");
-            drop(self.shared.inbox.send(Inbound::HandOver { partition: entrance.id, to: Some(to) }));
+            self.hand_over(entrance, *node);
         }
     }
 
@@ -190,6 +224,14 @@ impl ClusterThread {
             replicas: self.shared.entrances.all().values().map(replica).collect(),
             pause: self.consumers.exporters.pause_change().bits(),
             exporters: self.consumers.sharing.names(),
+            is_short_of_room: self.is_short_of_room(),
         }
     }
+}
+
+/// Whether a node's replica is as good as up to date, so that it may lead.
+fn has_all(contact: &Contact, entrance: &Entrance) -> bool {
+    let last = entrance.group().map_or(0, |group| group.last_index);
+    let theirs = contact.status.replica(entrance.id).filter(|replica| replica.health() == Health::Healthy);
+    theirs.is_some_and(|replica| replica.last_index + SPREAD_LAG_ENTRIES_MAX >= last)
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::cluster::{Cluster, Guarded, acknowledged, all_led, assert_clean, eventually, leaders, report};
@@ -92,6 +92,32 @@ fn two_nodes_with_wiped_disks_make_no_majority_with_the_third() {
     }
     eventually("it is not ready", || servers[0].http("GET", "/ready", "").0 == 503);
     assert!(leaders(&servers[0]).is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_disk_has_no_room_leads_nothing_and_serves_clients() {
+    let cluster = Cluster::new(3);
+    // All of the volume is to stay free.
+    let size = Command::new("df").args(["-B1", "--output=size"]).arg(cluster.directory.path()).output();
+    let size = String::from_utf8(size.expect("df exists").stdout).expect("text");
+    let low = size.lines().last().expect("a number").trim().parse::<u64>().expect("a number") - 1;
+    let servers = std::thread::scope(|scope| {
+        let starting = [0, 1, 2].map(|node| {
+            let mut command = cluster.command(node);
+            if node == 0 {
+                command.args(["--disk-free-space-low", &low.to_string()]);
+            }
+            scope.spawn(|| Server::spawn(command))
+        });
+        starting.map(|server| server.join().expect("it gets ready"))
+    });
+    eventually("the others lead", || all_led(&servers[0], 3) && leaders(&servers[0]).values().all(|node| *node != 0));
+    // The leaders have room, whatever the disk of the gateway has.
+    let mut client = servers[0].client().await;
+    deploy(&mut client, one_task("order", "work")).await;
+    for _ in 0..6 {
+        client.create_process_instance(creation("order", "{}")).await.expect("the leaders take it");
+    }
 }
 
 /// Gives a node an empty directory, and the place of the lost one.
