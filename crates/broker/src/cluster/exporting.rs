@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 use peers::NodeNumber;
 use protocol::PartitionId;
 
-use super::port::ClusterPort;
+use super::port::{ClusterPort, Contact};
 use crate::entrance::Entrance;
 use crate::exporting::{Exporters, Leadership, PauseChange, Said, Sent, Sharing};
+use crate::inbox::Inbound;
 use crate::shared::Shared;
 use crate::status::Role;
 
@@ -45,6 +46,7 @@ impl Consumers {
             return;
         }
         self.next_saying = now + SAY_INTERVAL;
+        self.hand_on(shared, port);
         let contacts = port.contacts();
         for entrance in shared.entrances.all().values() {
             // The term first: what is said later in it is true as well.
@@ -56,6 +58,17 @@ impl Consumers {
                 } else if self.sent.is_news(node.0, &said, now) && port.say_exported(*node, &said) {
                     self.sent.note(node.0, said.clone(), now);
                 }
+            }
+        }
+    }
+
+    /// Another node leads the partitions of which records that exporters need are missing here.
+    fn hand_on(&self, shared: &Shared, port: &ClusterPort) {
+        for (partition, reason) in self.exporters.lacking() {
+            let Some(node) = successor(port, &self.sharing, partition) else { continue };
+            if let Some(to) = port.configuration().and_then(|configuration| configuration.member(node)) {
+                tracing::warn!(%partition, %node, reason, "the leadership goes to a node that has the records");
+                drop(shared.inbox.send(Inbound::HandOver { partition, to: Some(to) }));
             }
         }
     }
@@ -107,16 +120,23 @@ impl Leadership for LeadershipOf {
     fn others_have_said(&self) -> bool {
         let (Some(port), Some(sharing)) = (self.port(), self.sharing.upgrade()) else { return true };
         let contacts = port.contacts();
-        contacts
-            .iter()
-            .all(|(node, contact)| !contact.is_alive(Instant::now()) || sharing.has_heard(node.0, self.entrance.id))
+        let now = Instant::now();
+        contacts.iter().all(|(node, contact)| !contact.is_alive(now) || sharing.has_heard(node.0, self.entrance.id))
     }
 
     fn others_can_lead(&self) -> bool {
-        let follows = |replica: &super::ReplicaStatus| {
-            replica.partition == self.entrance.id.0 && replica.role() == Role::Follower
-        };
-        let contacts = self.port().map(ClusterPort::contacts).unwrap_or_default();
-        contacts.values().any(|contact| contact.is_alive(Instant::now()) && contact.status.replicas.iter().any(follows))
+        let (Some(port), Some(sharing)) = (self.port(), self.sharing.upgrade()) else { return false };
+        successor(port, &sharing, self.entrance.id).is_some()
     }
+}
+
+/// A node that may lead a partition and has all records that exporters need.
+fn successor(port: &ClusterPort, sharing: &Sharing, partition: PartitionId) -> Option<NodeNumber> {
+    let now = Instant::now();
+    let follows = |replica: &super::ReplicaStatus| replica.partition == partition.0 && replica.role() == Role::Follower;
+    let can_lead = |(node, contact): &(NodeNumber, Contact)| {
+        let is_there = contact.is_alive(now) && contact.status.replicas.iter().any(follows);
+        is_there && sharing.has_records(node.0, partition)
+    };
+    port.contacts().into_iter().find(can_lead).map(|(node, _)| node)
 }

@@ -160,6 +160,7 @@ fn a_leader_that_lacks_records_says_so_and_waits_for_another_one() {
     of.cluster.others_can_lead.store(true, Ordering::Relaxed);
     of.leads(true);
     of.director.turn(SECOND, 0);
+    assert!(!of.sharing.say(PARTITION, 1, false).has_records);
     let lacks = of.director.progress().lacks().expect("997 are missing");
     assert!(lacks.contains("997 records are missing, from 1004 to 2000"), "{lacks}");
     assert!(of.told.lock().opened.is_empty());
@@ -176,6 +177,7 @@ fn a_leader_that_lacks_records_says_so_and_waits_for_another_one() {
     let position = of.director.progress().position(0);
     assert_eq!((position.missing_records, position.state), (997, ExporterState::Exporting));
     assert_eq!(of.told.lock().taken, [1_003, 2_001, 2_002]);
+    assert!(of.sharing.say(PARTITION, 1, true).has_records, "it has what it needs now");
     assert_eq!(of.director.progress().lacks(), None);
 }
 
@@ -197,6 +199,7 @@ fn records_are_kept_for_exporters_that_only_other_nodes_have() {
     assert_eq!(protocol::decode::<Said>(&protocol::encode_to_vec(&said)).expect("it was encoded"), said);
     of.sharing.heard(2, &said);
     assert!(of.sharing.has_heard(2, PARTITION) && !of.sharing.has_heard(1, PARTITION));
+    assert!(of.sharing.has_records(2, PARTITION) && !of.sharing.has_records(1, PARTITION));
     assert_eq!(of.sharing.held_back(PARTITION), Some(("theirs".to_owned(), 40)));
     of.sharing.others_have(&names(&["flushed"]));
     assert_eq!(of.sharing.held_back(PARTITION), None, "it was taken out of all configurations");

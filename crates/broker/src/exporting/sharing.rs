@@ -38,6 +38,9 @@ pub(crate) struct Said {
     /// Of each exporter.
     #[n(3)]
     pub kept: Vec<SaidPlace>,
+    /// Whether the node has all records that they need.
+    #[n(4)]
+    pub has_records: bool,
 }
 
 /// What a node keeps for an exporter and a partition.
@@ -94,8 +97,8 @@ struct Shared {
 #[derive(Debug, Default)]
 pub(crate) struct Sharing {
     exporters: RwLock<Vec<Shared>>,
-    /// The nodes that have said something of a partition since the start.
-    heard: Mutex<BTreeSet<(u32, PartitionId)>>,
+    /// The nodes that have said something of a partition since the start, and whether they have all records that are needed.
+    heard: Mutex<BTreeMap<(u32, PartitionId), bool>>,
     /// What leaders keep for exporters that this node does not have.
     foreign: Mutex<BTreeMap<(PartitionId, String), u64>>,
     /// The exporters of other nodes that this node does not have.
@@ -117,8 +120,10 @@ impl Sharing {
     pub fn say(&self, partition: PartitionId, term: u64, leads: bool) -> Said {
         let exporters = self.exporters.read();
         let of_partition = exporters.iter().filter(|of| of.progress.partition() == partition && !of.progress.is_new());
+        let has_all = |of: &&Shared| of.progress.log().missing_after(of.progress.acknowledged()).is_none();
         let place = |of: &Shared| Some(SaidPlace::new(of.progress.name(), &of.keeper.kept(partition)?));
-        Said { partition: partition.0, term, leads, kept: of_partition.filter_map(place).collect() }
+        let has_records = of_partition.clone().all(|of| has_all(&of));
+        Said { partition: partition.0, term, leads, kept: of_partition.filter_map(place).collect(), has_records }
     }
 
     /// A node says what it keeps for the exporters of a partition, in a term that is not over.
@@ -137,13 +142,18 @@ impl Sharing {
             }
         }
         // Behind what it said, so that a new exporter does not begin between both.
-        self.heard.lock().insert((from, partition));
+        self.heard.lock().insert((from, partition), said.has_records);
         drop(exporters);
     }
 
     /// Whether a node has said something of a partition since the start.
     pub fn has_heard(&self, node: u32, partition: PartitionId) -> bool {
-        self.heard.lock().contains(&(node, partition))
+        self.heard.lock().contains_key(&(node, partition))
+    }
+
+    /// Whether a node has all records of a partition that exporters need, as it said last.
+    pub fn has_records(&self, node: u32, partition: PartitionId) -> bool {
+        self.heard.lock().get(&(node, partition)).is_some_and(|has_records| *has_records)
     }
 
     /// The other nodes have these exporters in all, as far as they were ever heard of.
