@@ -178,6 +178,35 @@ proptest! {
 }
 
 #[test]
+fn a_search_at_a_node_that_does_not_lead_waits_for_the_one_that_does() {
+    const INSTANCES: u64 = 10;
+    let url = PostgreSqlServer::shared().new_database();
+    let (models, records) = ([model(&url), model(&url)], records(INSTANCES));
+    let [mut leader, mut follower] = models.each_ref().map(Node::new);
+    leader.go_on(&records, 5).expect("it is there");
+    let (called, calls) = mpsc::channel();
+    let controller = Controller::new(Kept::default(), move || drop(called.send(())));
+    assert_eq!(follower.consumer.follow(&controller, Duration::ZERO), None, "nobody waits");
+    let (sender, reached) = mpsc::channel();
+    let progress = models[1].progress(PARTITION);
+    let waits_for = |position: u64| {
+        let sender = sender.clone();
+        progress.when(position, move || drop(sender.send(position)))
+    };
+    let _waiters = [5, 8].map(waits_for);
+    assert!(calls.try_recv().is_ok(), "who waits calls the thread of the consumer");
+    let again = follower.consumer.follow(&controller, Duration::ZERO);
+    assert_eq!(reached.try_iter().collect::<Vec<_>>(), [5], "the leader has written so much");
+    assert!(again.is_some_and(|at| at < Duration::from_secs(1)), "it looks again soon: {again:?}");
+    leader.go_on(&records, records.len()).expect("it is there");
+    assert_eq!(follower.consumer.follow(&controller, Duration::from_secs(1)), None, "nobody waits any more");
+    assert_eq!(reached.try_iter().collect::<Vec<_>>(), [8]);
+    assert_complete(&models[1], INSTANCES);
+    // It has written nothing, so the leader is not overtaken.
+    leader.go_on(&records, 1).expect("nobody else writes");
+}
+
+#[test]
 fn an_encrypted_connection_is_one_to_the_server_that_is_meant() {
     let tls = concat!(env!("CARGO_MANIFEST_DIR"), "/../osmia/tests/tls");
     let certificate = format!("{tls}/certificate.pem");
