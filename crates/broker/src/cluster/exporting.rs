@@ -55,7 +55,9 @@ impl Consumers {
             for (node, contact) in &contacts {
                 if !contact.is_connected {
                     self.sent.forget(node.0);
-                } else if self.sent.is_news(node.0, &said, now) && port.say_exported(*node, &said) {
+                } else if self.sent.is_news(node.0, &said, now)
+                    && port.say_exported(*node, &protocol::encode_to_vec(&said))
+                {
                     self.sent.note(node.0, said.clone(), now);
                 }
             }

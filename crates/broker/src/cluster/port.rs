@@ -16,7 +16,6 @@ use super::founding::{Addressed, Founding, FoundingMessage};
 use super::messages::{ForwardedCommand, NodeStatus, RefusedCommand, ReplicaStatus, kind};
 use super::reached::{Positions, Questions, Reached};
 use super::served::Served;
-use crate::exporting::Said;
 use crate::snapshot_transfer::{SnapshotExchange, SnapshotTransport, TransportError};
 use crate::status::Role;
 use crate::submit_error::SubmitError;
@@ -319,8 +318,8 @@ impl ClusterPort {
     }
 
     /// Says what this node keeps for the exporters of a partition. `false` when the other node cannot be reached now.
-    pub fn say_exported(&self, to: NodeNumber, said: &Said) -> bool {
-        self.send(to, Lane::Requests, kind::EXPORTED, &[&protocol::encode_to_vec(said)]).is_ok()
+    pub fn say_exported(&self, to: NodeNumber, said: &[u8]) -> bool {
+        self.send(to, Lane::Requests, kind::EXPORTED, &[said]).is_ok()
     }
 
     /// Asks all nodes how far the leaders are. Returns the number of the question, or none when too many wait.

@@ -429,7 +429,6 @@ impl ExporterLoop {
         let takes_encoded = self.filter == RecordFilter::default();
         for _ in 0..TURN_RECORDS {
             if progress.is_elsewhere() {
-                // Whoever leads now goes on.
                 break;
             }
             let kept = self.next.take().map(Next::Read);
@@ -488,15 +487,14 @@ impl ExporterLoop {
         if skipped > 0 && self.seen > self.exported && exporter.passed(self.seen) {
             self.exported = self.seen;
         }
-        progress.exported.store(self.exported.position, Ordering::Relaxed);
-        if let Some(timestamp) = timestamp {
-            self.tell_exported(exported, skipped, timestamp, clock);
-        }
+        self.tell_exported(exported, skipped, timestamp, clock);
         result
     }
 
-    /// Counts what was exported and skipped, the last of it at `timestamp`.
-    fn tell_exported(&self, exported: u64, skipped: u64, timestamp: Timestamp, clock: Timestamp) {
+    /// Counts what was exported and skipped, the last of it at `timestamp`; none if that was nothing.
+    fn tell_exported(&self, exported: u64, skipped: u64, timestamp: Option<Timestamp>, clock: Timestamp) {
+        self.progress.exported.store(self.exported.position, Ordering::Relaxed);
+        let Some(timestamp) = timestamp else { return };
         self.progress.note_exported(self.exported, timestamp);
         let latency = Duration::from_millis(u64::try_from(clock.saturating_sub(timestamp)).unwrap_or(0));
         self.progress.metrics.exported(exported, skipped, latency);
