@@ -185,13 +185,17 @@ fn a_search_at_a_node_that_does_not_lead_waits_for_the_one_that_does() {
     let [mut leader, mut follower] = models.each_ref().map(Node::new);
     leader.go_on(&records, 5).expect("it is there");
     let (called, calls) = mpsc::channel();
-    let controller = Controller::new(Kept::default(), move || drop(called.send(())));
+    let controller = Controller::new(Kept::default(), move || {
+        let _ = called.send(());
+    });
     assert_eq!(follower.consumer.follow(&controller, Duration::ZERO), None, "nobody waits");
     let (sender, reached) = mpsc::channel();
     let progress = models[1].progress(PARTITION);
     let waits_for = |position: u64| {
         let sender = sender.clone();
-        progress.when(position, move || drop(sender.send(position)))
+        progress.when(position, move || {
+            let _ = sender.send(position);
+        })
     };
     let _waiters = [5, 8].map(waits_for);
     assert!(calls.try_recv().is_ok(), "who waits calls the thread of the consumer");

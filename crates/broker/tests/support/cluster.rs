@@ -9,13 +9,16 @@ use protocol::*;
 
 use super::{LIMIT, creation, eventually};
 
+/// Changes the options of a node.
+type SetUp = Box<dyn Fn(u32, &mut NodeOptions)>;
+
 /// A cluster whose nodes are in this process.
 pub struct Cluster {
     addresses: BTreeMap<u32, SocketAddr>,
     pub nodes: BTreeMap<u32, Node>,
     partition_count: u16,
     /// Changes the options of a node.
-    set_up: Box<dyn Fn(u32, &mut NodeOptions)>,
+    set_up: SetUp,
     /// Removed last of all.
     directory: tempfile::TempDir,
 }
@@ -62,7 +65,12 @@ impl Cluster {
         let mut joining: BTreeMap<u32, Joining> =
             nodes.iter().map(|node| (*node, Node::join(&self.options(*node)).expect("a free port"))).collect();
         eventually("the founding", || {
-            joining.values_mut().fold(true, |all, joining| joining.is_founded().expect("the disk works") && all)
+            // Each of them carries out what it has to do meanwhile.
+            let mut waiting = 0;
+            for joining in joining.values_mut() {
+                waiting += usize::from(!joining.is_founded().expect("the disk works"));
+            }
+            waiting == 0
         });
         for (node, joining) in joining {
             self.nodes.insert(node, Node::start_member(self.options(node), joining).expect("it starts"));
