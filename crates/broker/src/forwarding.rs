@@ -26,13 +26,10 @@ impl Entrance {
     pub fn send_on(&self, shared: &Shared, number: u64) {
         let Lead { term, leader } = self.lead();
         match leader {
-            Some(node) if node == self.node => {
-                if self.is_open() {
-                    self.take_parked(shared, number, term);
-                }
-            }
-            Some(node) => self.send_to(node, term, number),
-            None => {}
+            Some(node) if node != self.node => self.send_to(node, term, number),
+            Some(_) if self.is_open() => self.take_parked(shared, number, term),
+            // Nobody leads, or this node does not yet.
+            Some(_) | None => {}
         }
     }
 

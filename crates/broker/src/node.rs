@@ -54,6 +54,10 @@ const STOP_COMMAND_MAX: Duration = Duration::from_secs(5);
 const HANDOVER_MAX: Duration = Duration::from_secs(2);
 /// How often it looks meanwhile what it waits for.
 const STOP_LOOK_INTERVAL: Duration = Duration::from_millis(20);
+/// Entries in one message to a follower, in bytes, and the messages on their way to one: together what a follower that
+/// lags behind takes of the leader's memory, for each partition.
+const APPEND_MESSAGE_BYTES: u64 = 256 << 10;
+const INFLIGHT_MESSAGES: usize = 64;
 /// The largest number of partitions.
 const PARTITION_COUNT_MAX: u16 = PartitionId::MAX.0;
 
@@ -149,16 +153,7 @@ impl Node {
         let opener = opening::state_opener(&options, &directory);
         let engine = |&partition| Ok((partition, opener.open(partition)?));
         let engines = partitions.iter().map(engine).collect::<Result<Vec<_>, StartError>>()?;
-        let opening = Instant::now();
-        let retention = opening::retention_limits(&options, &directory.disk.view());
-        let log_options = opening::log_options(&directory.disk.view(), (retention, options.partition_count));
-        let log = Arc::new(RaftEngineLog::open(&directory.paths.log(), log_options)?);
-        crate::metrics::log_opened(opening.elapsed());
-        let replicas = Replicas::open(
-            directory.member,
-            log.clone(),
-            ReplicationOptions { seed: directory.member.0, ..ReplicationOptions::default() },
-        )?;
+        let (log, replicas) = open_log(&options, &directory)?;
         let (inbox_sender, inbox) = crossbeam_channel::unbounded();
         let (work_senders, work): (Vec<_>, Vec<_>) =
             (0..processing_threads(&options)).map(|_| crossbeam_channel::unbounded()).unzip();
@@ -528,6 +523,26 @@ impl std::fmt::Debug for Node {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.debug_struct("Node").field("node", &self.shared.node).field("partitions", &self.partitions()).finish()
     }
+}
+
+/// Opens the log of all partitions.
+fn open_log(
+    options: &NodeOptions,
+    directory: &DataDirectory,
+) -> Result<(Arc<RaftEngineLog>, Replicas<RaftEngineLog>), StartError> {
+    let opening = Instant::now();
+    let retention = opening::retention_limits(options, &directory.disk.view());
+    let log_options = opening::log_options(&directory.disk.view(), (retention, options.partition_count));
+    let log = Arc::new(RaftEngineLog::open(&directory.paths.log(), log_options)?);
+    crate::metrics::log_opened(opening.elapsed());
+    let options = ReplicationOptions {
+        seed: directory.member.0,
+        max_append_message_bytes: APPEND_MESSAGE_BYTES,
+        max_inflight_messages: INFLIGHT_MESSAGES,
+        ..ReplicationOptions::default()
+    };
+    let replicas = Replicas::open(directory.member, log.clone(), options)?;
+    Ok((log, replicas))
 }
 
 /// Looks at the options before anything is changed. What exporters make of theirs is returned.

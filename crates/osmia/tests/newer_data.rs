@@ -243,9 +243,9 @@ async fn data_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
     assert_refused(&data, &configuration, &found, Log::LeftClosed);
     std::fs::write(data.join("FORMAT"), &kept_format).expect("writable");
     // As builds wrote it before format 1 was declared.
-    change_format_file(&data, &[("data-format 1\n", "format 1\n"), ("draft 1\n", "")]);
+    change_format_file(&data, &[("data-format 1\n", "format 1\n"), ("draft 2\n", "")]);
     let found = format!(
-        "The data directory {} has a line 'format' and none 'data-format', and this development build reads draft 1 of format 1 \
+        "The data directory {} has a line 'format' and none 'data-format', and this development build reads draft 2 of format 1 \
          alone. Nothing brings it over. Choose an empty directory as data directory.",
         data.display()
     );

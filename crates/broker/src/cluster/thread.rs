@@ -207,7 +207,7 @@ impl ClusterThread {
         let replica = |entrance: &Arc<crate::entrance::Entrance>| {
             let mut status = ReplicaStatus::new(entrance.id, entrance.role(), entrance.health());
             let group = entrance.group();
-            let replicated = group.as_ref().and_then(|group| everybody_has(group));
+            let replicated = group.as_ref().and_then(everybody_has);
             status.term = entrance.term();
             status.last_index = group.as_ref().map_or(0, |group| group.last_index);
             status.replicated_index = replicated.unwrap_or_default();

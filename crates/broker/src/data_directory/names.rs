@@ -4,7 +4,7 @@
 pub(crate) const FORMAT: u32 = 1;
 /// Until the first release, format 1 is a draft: who changes the shape of anything in the directory raises this number, and
 /// directories of another draft are refused. The release takes the line away.
-pub(super) const DRAFT: u32 = 1;
+pub(super) const DRAFT: u32 = 2;
 /// What the directory is: there when it was made completely.
 pub(super) const FORMAT_FILE: &str = "FORMAT";
 pub(super) const LOG: &str = "log";

@@ -164,7 +164,8 @@ async fn garbage(victim: Victim) -> Verdict {
     let count = attempts.len();
     for some in attempts.chunks(40) {
         let mut tasks = JoinSet::new();
-        for bytes in some.to_vec() {
+        for bytes in some.iter() {
+            let bytes = bytes.clone();
             let address = cluster.attacked();
             tasks.spawn(async move { said_to(address, &bytes).await });
         }
