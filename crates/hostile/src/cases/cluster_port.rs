@@ -32,6 +32,8 @@ const BACK_WITHIN: Duration = Duration::from_secs(60);
 /// Connections of strangers that each node has at a time, and how soon each comes again.
 const FLOOD_CONNECTIONS: usize = 100;
 const FLOOD_PAUSE: Duration = Duration::from_millis(50);
+/// Attempts at a time: fewer than the strangers that a node takes.
+const AT_ONCE: usize = 40;
 /// Kinds of frames of the transport.
 const HELLO: u8 = 1;
 const REFUSAL: u8 = 3;
@@ -162,10 +164,9 @@ async fn garbage(victim: Victim) -> Verdict {
     // Right lengths and checksums, and no hello in them.
     attempts.extend((0..=u8::MAX).step_by(5).map(|kind| frame(kind, &[kind; 100])));
     let count = attempts.len();
-    for some in attempts.chunks(40) {
+    while !attempts.is_empty() {
         let mut tasks = JoinSet::new();
-        for bytes in some.iter() {
-            let bytes = bytes.clone();
+        for bytes in attempts.drain(..attempts.len().min(AT_ONCE)) {
             let address = cluster.attacked();
             tasks.spawn(async move { said_to(address, &bytes).await });
         }
