@@ -55,7 +55,15 @@ pub enum RaiseError {
 impl Client {
     /// The nodes of the cluster, as they announced themselves.
     pub fn members(&self) -> Vec<Member> {
-        self.shared.members.lock().clone()
+        let mut members = self.shared.members.lock().clone();
+        // Nothing is known of a node that was never heard from, so it counts as one that knows no level.
+        let others = self.shared.port.as_ref().map(|port| port.contacts()).unwrap_or_default();
+        members.extend(
+            others
+                .into_iter()
+                .map(|(node, contact)| Member { node: node.0, newest_level: contact.status.newest_level }),
+        );
+        members
     }
 
     /// The feature levels of the partitions, in the order in which they are raised: the first partition last.

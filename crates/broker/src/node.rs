@@ -26,7 +26,7 @@ use crate::disk::thread::DiskThread;
 use crate::entrance::Entrance;
 use crate::entrances::Entrances;
 use crate::exporting::{self, Configured, Exporters, PauseSwitch, Progresses};
-use crate::inbox::{Inbound, QueuedCommand, Work};
+use crate::inbox::{Inbound, Work};
 use crate::maintenance::{Maintenance, MaintenanceThread, Replacement};
 use crate::member::Member;
 use crate::options::NodeOptions;
@@ -108,6 +108,9 @@ impl Node {
     /// # Errors
     /// As [`Node::start`], and when there are no such partitions.
     pub fn start_with(options: NodeOptions, partitions: &BTreeSet<PartitionId>) -> Result<Node, StartError> {
+        if options.cluster.is_some() {
+            return Err(StartError::NotJoined);
+        }
         let configured = check(&options)?;
         partitions.iter().try_for_each(|partition| opening::check_partition(*partition, options.partition_count))?;
         let directory = DataDirectory::open(&options)?;
@@ -339,14 +342,15 @@ impl Node {
 
     /// Where users stop the clock becomes part of the state of the first partition.
     fn publish_clock(&self) {
-        let inbox = self.shared.inbox.clone();
+        let shared = Arc::downgrade(&self.shared);
         self.shared.clock.publish_to(Arc::new(move |pinned| {
+            let Some(shared) = shared.upgrade() else { return };
             let payload = match pinned {
                 Some(time) => Payload::Clock(ClockIntent::Pin, ClockValue { time }),
                 None => Payload::Clock(ClockIntent::Reset, ClockValue::default()),
             };
             let command = Command::of_system(Key::NONE, payload);
-            drop(inbox.send(Inbound::Command(QueuedCommand::internal(PartitionId::DEPLOYMENT, &command))));
+            shared.submit_to(PartitionId::DEPLOYMENT, &command);
         }));
     }
 

@@ -26,6 +26,9 @@ pub enum StartError {
     /// The node cannot join its cluster.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// A member does not start alone.
+    #[error("The node is a member of a cluster, which it has to join before it starts. Leave out the list of members to start it alone.")]
+    NotJoined,
     /// The node belongs to no cluster.
     #[error("The node belongs to no cluster yet. Give it the list of members, and wait until the cluster is founded.")]
     NoCluster,

@@ -291,9 +291,12 @@ impl Shell for Surroundings {
         let at = self.started + time.end;
         self.waited = permit.as_ref().map(|permit| at.saturating_duration_since(permit.admitted()));
         self.entrance.written(permit, at, time.end.saturating_sub(time.start), &self.shared.inbox);
-        match is_leading {
-            true => self.record_metrics.count(records),
-            false => self.adopt_clock(records),
+        if is_leading {
+            self.record_metrics.count(records);
+        }
+        // Of a cluster, another node's user may have done it.
+        if !is_leading || self.shared.port.is_some() {
+            self.adopt_clock(records);
         }
     }
 
