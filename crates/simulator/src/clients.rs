@@ -416,7 +416,11 @@ impl Clients {
     /// The outcome of a command; none if it is unknown.
     pub fn answered(&mut self, number: u64, reply: Option<&Reply>) {
         let worked_on = self.worked_on.remove(&number);
-        if reply.is_none() {
+        // Whoever has much time tries something else with a job that is still there.
+        let is_left = |reply: &Reply| {
+            reply.rejection.as_ref().is_some_and(|rejection| rejection.rejection_type != RejectionType::NotFound)
+        };
+        if reply.is_none_or(is_left) {
             self.jobs.extend(worked_on);
         }
         let Some(kind) = self.pending.remove(&number) else {

@@ -130,7 +130,7 @@ impl Oracles {
             // Another node, or this one in an earlier life, applied the same before.
             return;
         }
-        self.requests.applied(applied);
+        self.requests.applied(applied.partition, applied.index, applied.data);
         for record in applied.records {
             tracing::trace!(target: "record", partition = %applied.partition, index = applied.index, ?record);
             self.keys.record(applied.partition, record, applied.now);

@@ -8,8 +8,6 @@ use broker::SubmitError;
 use protocol::{PartitionId, Payload, ProcessInstanceCreationIntent, Request};
 use replication::NodeId;
 
-use super::Applied;
-
 /// All requests that nodes took from clients.
 #[derive(Default)]
 pub struct Requests(BTreeMap<(PartitionId, Request), Sent>);
@@ -42,9 +40,8 @@ impl Requests {
     }
 
     /// A batch was applied that nobody had applied before.
-    pub fn applied(&mut self, applied: &Applied<'_>) {
-        let Ok(batch) = protocol::decode_batch(applied.data) else { return };
-        let (partition, index) = (applied.partition, applied.index);
+    pub fn applied(&mut self, partition: PartitionId, index: u64, data: &[u8]) {
+        let Ok(batch) = protocol::decode_batch(data) else { return };
         for command in batch.commands.iter().filter(|command| command.source.is_none()) {
             let Some(request) = command.request else { continue };
             let Some(sent) = self.0.get_mut(&(partition, request)) else { continue };
