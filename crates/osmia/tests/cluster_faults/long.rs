@@ -288,7 +288,7 @@ fn faults_for_minutes_lose_nothing_and_do_nothing_twice() {
         let pause = run.seconds(1..3);
         std::thread::sleep(pause);
     }
-    let report = report(load);
+    let report = report(load, &ours);
     registers.into_iter().for_each(|register| passes(register, "registers"));
     if let Some(client) = client {
         let pid = client.0.id().to_string();

@@ -55,7 +55,7 @@ fn killed_stopped_and_frozen_nodes_lose_nothing_that_was_acknowledged() {
     std::thread::sleep(AWAY);
     servers[frozen].as_ref().expect("it runs").signal("-CONT");
 
-    let report = report(load);
+    let report = report(load, &ledger);
     let counted = report["outcome"]["rate"]["by_address"].as_array().expect("a list").clone();
     assert!(counted.iter().any(|address| address["unknown"].as_u64() > Some(0)), "no fault hit anything: {counted:#?}");
     assert_clean(cluster.audit(&ledger), 3);
@@ -145,7 +145,7 @@ fn a_replaced_node_answers_searches_as_the_others_do() {
     servers.pop().expect("three run").kill();
     let replaced = replace(&cluster, 2, &servers[0]);
     servers.push(replaced);
-    report(load);
+    report(load, &ledger);
     assert_clean(cluster.audit(&ledger), 3);
 }
 

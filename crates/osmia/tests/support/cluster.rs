@@ -175,7 +175,9 @@ impl Cluster {
         load.args(["--rate", &rate.to_string(), "--duration", &format!("{}s", duration.as_secs())]);
         load.args(["--gaps", "--json", "--address", &self.grpc(), "--fsync-directory"]).arg(self.directory.path());
         load.arg("--ledger").arg(ledger);
-        Guarded(load.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
+        // It says something each second, and nobody reads a pipe before the end.
+        let progress = std::fs::File::create(ledger.with_extension("progress")).expect("it can be made");
+        Guarded(load.stdout(Stdio::piped()).stderr(progress).spawn().expect("the binary starts"))
     }
 
     /// Whether all nodes have what the ledger says, and the report.
@@ -193,17 +195,14 @@ impl Cluster {
     }
 }
 
-/// The report of the load, once it has ended.
-pub fn report(mut load: Guarded) -> Value {
-    let (mut said, mut complained) = (Vec::new(), Vec::new());
-    let (mut output, mut errors) =
-        (load.0.stdout.take().expect("it is piped"), load.0.stderr.take().expect("so is it"));
-    std::thread::scope(|scope| {
-        scope.spawn(|| std::io::copy(&mut errors, &mut complained));
-        std::io::copy(&mut output, &mut said).expect("it can be read");
-    });
+/// The report of the load with this ledger, once it has ended.
+pub fn report(mut load: Guarded, ledger: &Path) -> Value {
+    let mut said = Vec::new();
+    let output = load.0.stdout.as_mut().expect("it is piped");
+    output.read_to_end(&mut said).expect("it can be read");
     let status = load.0.wait().expect("it is a child");
-    assert!(status.success(), "{}", String::from_utf8_lossy(&complained));
+    let progress = || std::fs::read_to_string(ledger.with_extension("progress")).unwrap_or_default();
+    assert!(status.success(), "{}", progress());
     serde_json::from_slice(&said).expect("a report")
 }
 
