@@ -151,6 +151,11 @@ impl Client {
         }
     }
 
+    /// Whether clients of this node are served: by a leader here, or by one elsewhere that the replica here is close to.
+    pub fn is_served(&self) -> bool {
+        self.shared.entrances.all().values().any(|entrance| self.shared.is_served(entrance))
+    }
+
     /// Whether the replica of a partition at this node votes in its group.
     pub fn is_voter(&self, partition: u16) -> bool {
         let group = self.shared.entrance(PartitionId(partition)).ok().and_then(|entrance| entrance.group());

@@ -80,8 +80,19 @@ impl Entrance {
         let command = ForwardedCommand { partition, origin, sender, request, term, admission, bytes: &bytes };
         match port.send_command(node, &command) {
             Ok(()) => {}
-            Err(error @ (SendError::Full { .. } | SendError::TooLarge { .. })) => {
-                let reason = error.to_string();
+            Err(SendError::Full { .. }) => {
+                let reason = format!(
+                    "partition {partition} is led by node {node}, which takes commands more slowly than they come; try again \
+                     after a pause"
+                );
+                let error = SubmitError::ResourceExhausted { partition, reason };
+                self.fail(Request { node: self.node, number }, &error);
+            }
+            Err(SendError::TooLarge { .. }) => {
+                let reason = format!(
+                    "the command is too large to be sent to node {node}, which leads partition {partition}; send less data, \
+                     for example fewer or smaller variables"
+                );
                 let error = SubmitError::ResourceExhausted { partition, reason };
                 self.fail(Request { node: self.node, number }, &error);
             }

@@ -374,7 +374,7 @@ impl Node {
     pub fn is_ready(&self) -> bool {
         let entrances = self.shared.entrances.all();
         if self.shared.port.is_some() {
-            return entrances.values().any(|entrance| entrance.is_led());
+            return entrances.values().any(|entrance| self.shared.is_served(entrance));
         }
         let is_settled = |entrance: &Arc<Entrance>| entrance.is_open() || entrance.health().has_stopped();
         let is_up = |entrance: &Arc<Entrance>| entrance.is_open() || entrance.health() == Health::LeftOut;

@@ -286,7 +286,7 @@ impl Partition {
         let (own, life) = (self.options.node, self.options.life);
         let lost = self.engine.lost_streams(|node| Some(if node == own { life } else { 0 }));
         effects.submit.extend(lost.map(engine::remove_lost_stream));
-        // Before all that comes in: what has a number of this leadership is behind it in the log.
+        // Before all that comes in: each term begins with a batch, by which requests of earlier terms are known to be lost.
         effects.submit.push(self.engine.start_command(self.options.node));
         let has_settings = self.adapt_state(effects);
         let mut leading = Leading {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
+use peers::NodeNumber;
 use protocol::{GlobalListenerValue, NUMBER_BITS, PartitionId};
 use replication::NodeId;
 
@@ -24,6 +25,9 @@ use engine::{Engine, FeatureLevel, JobsAvailable};
 
 /// Called when a partition announces available jobs.
 pub type JobsAvailableListener = Arc<dyn Fn(PartitionId, &JobsAvailable) + Send + Sync>;
+
+/// A replica that lacks more entries of its leader serves nobody: it answers too late.
+const SERVED_LAG_ENTRIES_MAX: u64 = 10_000;
 
 pub(crate) struct Shared {
     pub node: u32,
@@ -88,6 +92,20 @@ impl Shared {
             let (partition, reason) = (entrance.id, "its node failed and has to be started again");
             entrance.fail_all(&SubmitError::Unavailable { partition, reason: reason.into() });
         }
+    }
+
+    /// Whether clients of this node are served by a partition: it has a leader, and if that is another node, the replica here,
+    /// from which the answers come, is not far from it.
+    pub fn is_served(&self, entrance: &Entrance) -> bool {
+        if entrance.is_open() {
+            return true;
+        }
+        let leader = entrance.lead().leader.filter(|node| *node != self.node);
+        let (Some(leader), Some(port), Some(group)) = (leader, &self.port, entrance.group()) else { return false };
+        let contacts = port.contacts();
+        let theirs = contacts.get(&NodeNumber(leader)).and_then(|contact| contact.status.replica(entrance.id).copied());
+        let lag = theirs.map(|theirs| theirs.last_index.saturating_sub(group.handed_out));
+        lag.is_some_and(|lag| lag <= SERVED_LAG_ENTRIES_MAX) && group.membership.voters.contains(&self.member)
     }
 
     /// The life of a node as far as it is known, with 0 for one that nothing is known of; none when the node is gone.

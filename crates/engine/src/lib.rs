@@ -441,13 +441,12 @@ impl Engine {
         owners::lost_polls(&self.state, life)
     }
 
-    /// For a node that is about to lead: how often it began then, itself included. Requests and streams that it numbers behind
-    /// the command for it are numbered as none before.
+    /// How often a node will have begun to lead, when it does so next.
     pub fn next_start(&self, node: u32) -> u64 {
         self.state.node_start(node).saturating_add(1)
     }
 
-    /// For a new leader: the command that goes before all that it numbers.
+    /// For a new leader: the command that says that it leads.
     pub fn start_command(&self, node: u32) -> Command {
         let value = NodeValue { node, start: self.next_start(node) };
         Command::of_system(Key::NONE, Payload::Node(NodeIntent::Start, value))

@@ -21,7 +21,7 @@ use crate::figures::{Latencies, Quantiles};
 pub(crate) use book::{Book, Creation, Outcome};
 pub(crate) use entry::{Entry, Header, What};
 
-/// Lines that wait for the writer; who has more to write waits too.
+/// Lines that wait for the writer; further senders wait too.
 const WAITING_LINES_MAX: usize = 16_384;
 /// Lines that are written and synced together.
 const BATCH_LINES_MAX: usize = 8_192;

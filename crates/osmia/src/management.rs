@@ -123,8 +123,7 @@ impl Managed {
 
     /// Looks how the node is. It is ready as long as it was so at some look of the last seconds, so somebody must look.
     pub(crate) fn observe(&self) {
-        let view = self.client().map(|client| client.cluster());
-        self.reaches_leader(view.as_ref());
+        self.reaches_leader();
     }
 
     fn condition(&self) -> Condition {
@@ -132,7 +131,7 @@ impl Managed {
         let read_model_trouble = read_model.as_ref().and_then(|model| model.trouble());
         let client = self.client();
         let view = client.as_ref().map(Client::cluster);
-        let reaches_leader = self.reaches_leader(view.as_ref());
+        let reaches_leader = self.reaches_leader();
         let partitions = client.zip(view).map(|(client, view)| self.partitions(&client, &view)).unwrap_or_default();
         let waiting = self.waiting.read().clone();
         let disagreements = self.client().map(|client| client.disagreements()).unwrap_or_default();
@@ -140,14 +139,14 @@ impl Managed {
         Condition { is_serving: self.is_serving(), cluster, reaches_leader, partitions, read_model_trouble }
     }
 
-    /// Whether some partition has a leader, as far as this node knows.
-    fn reaches_leader(&self, view: Option<&ClusterView>) -> bool {
+    /// Whether clients are served by some partition.
+    fn reaches_leader(&self) -> bool {
         // What leads nothing here is led nowhere, and has a reason that its health says.
         if self.cluster.is_none() {
             return true;
         }
-        let is_led = |view: &ClusterView| (1..=view.partitions_count).any(|one| leader_of(view, one).is_some());
-        self.readiness.lock().observe(view.is_some_and(is_led), std::time::Instant::now())
+        let is_served = self.client().is_some_and(|client| client.is_served());
+        self.readiness.lock().observe(is_served, std::time::Instant::now())
     }
 
     fn partitions(&self, client: &Client, view: &ClusterView) -> Vec<Partition> {

@@ -47,7 +47,7 @@ pub(crate) async fn run(
     let sources = Sources::new(flags.clone(), Environment::of_process(), file)?;
     let format = sources.get("log-format", LogFormat::read)?.unwrap_or_default();
     let plans = plan::plan(count, &sources, flags, file)?;
-    // All of them before the first one starts, so that a mistake is told once.
+    // All of them before the first one starts, so that a mistake is said once.
     plans.iter().try_for_each(|plan| check(&plan.configuration))?;
     let mut signals = Signals::new()?;
     let program = std::env::current_exe()?;

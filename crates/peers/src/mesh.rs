@@ -105,7 +105,9 @@ pub struct MeshOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum MeshError {
     /// The port is taken or may not be used.
-    #[error("cannot listen for other nodes on {address}: {error}")]
+    #[error(
+        "cannot listen for other nodes on {address}: {error}; set 'cluster-host' to an address of this machine, and free the port or change it in the lists of all nodes"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,

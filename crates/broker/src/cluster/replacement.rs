@@ -21,7 +21,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplaceError {
     /// The node is alone.
-    #[error("Expected to replace node {0}, but this node belongs to no cluster")]
+    #[error("Expected to replace node {0}, but this node belongs to no cluster; ask a node that does")]
     NoCluster(u32),
     /// There is no such node.
     #[error("Expected to replace node {0}, but the cluster has no such node; name one of its members")]
@@ -37,6 +37,12 @@ pub enum ReplaceError {
         "Expected to replace node {0}, but it is there with the data directory that the cluster knows; stop it first"
     )]
     Alive(u32),
+    /// The leader was asked, and nothing has come of it.
+    #[error(
+        "Expected to replace node {0}, but the leader of partition 1 has not decided within 5 s, and may still do so; look at \
+         'osmia cluster status' and at the log of that leader, and try again"
+    )]
+    Undecided(u32),
     /// Without the first partition nothing is decided.
     #[error(
         "Expected to replace node {0}, but partition 1 has no leader that this node can reach; wait until a majority of the \
@@ -71,7 +77,7 @@ impl Client {
             }
             std::thread::sleep(LOOK_INTERVAL);
         }
-        Err(ReplaceError::NoLeader(node))
+        Err(ReplaceError::Undecided(node))
     }
 }
 

@@ -27,7 +27,9 @@ pub enum StartError {
     #[error(transparent)]
     Join(#[from] JoinError),
     /// A member does not start alone.
-    #[error("The node is a member of a cluster, which it has to join before it starts. Leave out the list of members to start it alone.")]
+    #[error(
+        "The node is a member of a cluster, which it has to join before it starts. Leave out the list of members to start it alone."
+    )]
     NotJoined,
     /// The node belongs to no cluster.
     #[error("The node belongs to no cluster yet. Give it the list of members, and wait until the cluster is founded.")]
@@ -79,8 +81,8 @@ pub enum StartError {
     /// The state of a partition is missing, or older than its log.
     #[error(
         "The state of partition {partition} in {} holds everything up to entry {applied}, but its log begins after entry \
-         {compacted}: the state is missing, empty or of an older copy. Put that directory back as it was, or restore the whole \
-         data of this node from a backup.", path.display()
+         {compacted}: the state is missing, empty or of an older copy. Put that directory back as it was. If it is gone, restore \
+         the data of a node alone from a backup, and replace a member of a cluster with 'osmia cluster replace'.", path.display()
     )]
     StateLost {
         /// The partition.

@@ -1,7 +1,5 @@
-//! NODE START: a node begins to lead the partition, and numbers requests and streams as nobody did before.
-//!
-//! Who waits for an answer is known by the number of the request, and a stream by its number; both may be kept for long. A node
-//! that lost its disk must not give such a number to somebody else, so what it counts from is kept with them.
+//! NODE START: a node begins to lead the partition. The state counts how often each node did, and each term begins with a
+//! batch.
 
 use protocol::{Key, NodeIntent, NodeValue, Payload, Rejection};
 

@@ -24,6 +24,6 @@ pub(crate) fn replace(client: &Client, cluster: Option<&ClusterSettings>, node: 
             )
         }),
         // The partitions of this node have no other replicas.
-        None => Err(format!("Node {node} cannot be replaced, because this node is not part of a cluster.")),
+        None => Err(format!("Node {node} cannot be replaced, because this node is not part of a cluster. Ask a node that is.")),
     }
 }

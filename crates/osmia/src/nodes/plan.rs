@@ -11,7 +11,7 @@ use crate::configuration::{Configuration, ConfigurationError, Environment, Place
 
 /// From the ports of a node to those of the next one. With it, none of the default ports of nine nodes is another one's.
 const PORT_STEP: u16 = 10;
-/// What a node of a cluster is told on its own.
+/// The settings that differ between the nodes.
 const OF_EACH: [&str; 2] = ["node-id", "initial-members"];
 
 /// Why nodes cannot run on one machine like that.
@@ -138,7 +138,7 @@ fn ports(count: u32, places: &Places) -> Result<Vec<[u16; 4]>, PlanError> {
 }
 
 impl NodePlan {
-    /// What its process is told.
+    /// The arguments of its process.
     pub(super) fn arguments(&self, file: Option<&Path>, switches: &[&str]) -> Vec<OsString> {
         let mut arguments: Vec<OsString> = vec!["start".into()];
         if let Some(file) = file {
