@@ -356,7 +356,7 @@ impl Client {
             return Err(SubmitError::Stopped);
         }
         // At a member of a cluster it goes to another node, or waits a little until there is a leader.
-        if !entrance.is_open() && self.shared.port.is_none() {
+        if !entrance.is_open() && (self.shared.port.is_none() || entrance.health().has_stopped()) {
             return Err(entrance.not_led_here());
         }
         let bytes = protocol::encode_to_vec(command);

@@ -164,7 +164,8 @@ impl Entrance {
 
     /// Whether commands find a leader, here or at another node.
     pub fn is_led(&self) -> bool {
-        self.is_open() || self.lead().leader.is_some_and(|node| node != self.node)
+        // Without a replica that works, nobody would hear what became of a command.
+        self.is_open() || !self.health().has_stopped() && self.lead().leader.is_some_and(|node| node != self.node)
     }
 
     /// Whether commands may come in.

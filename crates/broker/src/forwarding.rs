@@ -67,14 +67,16 @@ impl Entrance {
 
     /// A command was parked, and this node leads now.
     fn take_parked(&self, shared: &Shared, number: u64, term: u64) {
-        let Some(KeptCommand { bytes, admission, sender }) = self.requests.send(number, term) else { return };
+        let Some(KeptCommand { bytes, admission, sender }) = self.requests.send(number, term, None) else { return };
         let request = Request { node: self.node, number };
         self.take_in(shared, request, sender, admission, bytes.into());
     }
 
     fn send_to(&self, node: u32, term: u64, number: u64) {
         let Some(port) = &self.port else { return };
-        let Some(KeptCommand { bytes, admission, sender }) = self.requests.send(number, term) else { return };
+        let Some(KeptCommand { bytes, admission, sender }) = self.requests.send(number, term, Some(node)) else {
+            return;
+        };
         let (partition, origin, sender) = (self.id, self.node, sender.0);
         let request = Some(number);
         let command = ForwardedCommand { partition, origin, sender, request, term, admission, bytes: &bytes };

@@ -58,6 +58,10 @@ impl Entrance {
         let refused = self.held.push(sender, command);
         // What took the room may have given it back before the command was there to be found.
         self.admit_held(inbox);
+        // The leadership may have ended meanwhile: nothing that is held may wait for another one.
+        if !self.is_open() {
+            self.pass_on_held();
+        }
         for HeldCommand { request, .. } in refused {
             self.fail(request, &self.refuse(refusal));
         }

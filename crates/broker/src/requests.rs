@@ -28,6 +28,8 @@ struct Waiting {
     /// How many are parked, and the bytes of all commands that are kept.
     parked: usize,
     kept_bytes: usize,
+    /// When the first of those whose connection was lost is given up.
+    doubted_at: Option<Instant>,
     closed: bool,
 }
 
@@ -38,6 +40,8 @@ struct WaitingRequest {
     command: Option<KeptCommand>,
     /// Until when it waits for a leader, counted from when it was first seen to wait.
     gives_up_at: Option<Instant>,
+    /// From when on its outcome counts as unknown, because a connection was lost.
+    doubted_at: Option<Instant>,
 }
 
 /// How far a command has come.
@@ -45,8 +49,9 @@ struct WaitingRequest {
 enum Progress {
     /// It waits for a leader.
     Parked,
-    /// It was given to the leader of this term. When a batch of a later term is applied, it is either applied or lost.
-    Sent { term: u64 },
+    /// It was given to the leader of this term, at another node if one is named. When a batch of a later term is applied, it is either applied or
+    /// lost.
+    Sent { term: u64, to: Option<u32> },
     /// It is applied, and its answer comes later.
     Applied,
 }
@@ -77,7 +82,7 @@ impl Requests {
     /// Registers a request whose command goes to this node, which leads in a term; or gives the function back with the
     /// reason why not.
     pub fn wait(&self, number: u64, term: u64, reply: ReplyFunction) -> Result<(), (ReplyFunction, SubmitError)> {
-        self.register(number, Progress::Sent { term }, reply, None)
+        self.register(number, Progress::Sent { term, to: None }, reply, None)
     }
 
     /// Registers a request whose command waits for a leader, or goes to another node.
@@ -125,7 +130,9 @@ impl Requests {
         }
         waiting.kept_bytes += bytes;
         waiting.parked += usize::from(progress == Progress::Parked);
-        waiting.requests.insert(number, WaitingRequest { function, progress, command, gives_up_at: None });
+        waiting
+            .requests
+            .insert(number, WaitingRequest { function, progress, command, gives_up_at: None, doubted_at: None });
         Ok(())
     }
 
@@ -141,10 +148,10 @@ impl Requests {
 
     /// The command of a request goes to the leader of a term. None when nobody waits any more, or when another thread has
     /// sent it already: it must not be carried out twice.
-    pub fn send(&self, number: u64, term: u64) -> Option<KeptCommand> {
+    pub fn send(&self, number: u64, term: u64, to: Option<u32>) -> Option<KeptCommand> {
         let mut waiting = self.waiting.lock();
         let is_parked = waiting.requests.get(&number)?.progress == Progress::Parked;
-        is_parked.then(|| waiting.progress(number, Progress::Sent { term })).flatten()
+        is_parked.then(|| waiting.progress(number, Progress::Sent { term, to })).flatten()
     }
 
     /// The command of a request was certainly not taken: it waits for a leader again. `false` when it was not sent, or nobody
@@ -160,8 +167,8 @@ impl Requests {
         let mut waiting = self.waiting.lock();
         let bytes = command.bytes.len();
         let Some(request) = waiting.requests.get_mut(&number) else { return };
-        request.command = Some(command);
-        waiting.kept_bytes += bytes;
+        let before = request.command.replace(command).map_or(0, |before| before.bytes.len());
+        waiting.kept_bytes = waiting.kept_bytes + bytes - before;
         waiting.progress(number, Progress::Parked);
     }
 
@@ -174,8 +181,34 @@ impl Requests {
         waiting.numbers(|request| request.progress == Progress::Parked)
     }
 
-    /// Refuses what has waited for a leader for too long.
+    /// What was sent to this node and is not answered at some time has an unknown outcome then: it was lost with its connection,
+    /// or its refusal was.
+    pub fn doubt(&self, node: u32, until: Instant) {
+        let mut waiting = self.waiting.lock();
+        for request in waiting.requests.values_mut() {
+            if matches!(request.progress, Progress::Sent { to: Some(to), .. } if to == node) {
+                request.doubted_at = Some(request.doubted_at.map_or(until, |before| before.min(until)));
+            }
+        }
+        waiting.doubted_at = Some(waiting.doubted_at.map_or(until, |before| before.min(until)));
+    }
+
+    /// Refuses what has waited for a leader for too long, and gives up what was lost with a connection.
     pub fn refuse_parked(&self, now: Instant) {
+        let is_doubted = |request: &WaitingRequest| {
+            matches!(request.progress, Progress::Sent { .. }) && request.doubted_at.is_some_and(|at| at <= now)
+        };
+        let is_due = self.waiting.lock().doubted_at.is_some_and(|at| at <= now);
+        if is_due {
+            let reason = "the connection to its leader was lost while the command was under way; whether it was carried out is \
+                          not known";
+            let error = SubmitError::Unavailable { partition: self.partition, reason: reason.into() };
+            let _ = self.fail_where(is_doubted, &error);
+            let mut waiting = self.waiting.lock();
+            let is_sent = |request: &&WaitingRequest| matches!(request.progress, Progress::Sent { .. });
+            let sent = waiting.requests.values().filter(is_sent);
+            waiting.doubted_at = sent.filter_map(|request| request.doubted_at).min();
+        }
         {
             let mut waiting = self.waiting.lock();
             if waiting.parked == 0 {
@@ -201,7 +234,7 @@ impl Requests {
     /// A batch of this term is about to be applied: what was given to earlier leaders and is not applied is lost.
     pub fn lost_before(&self, began: u64) {
         let is_lost = |request: &WaitingRequest| match request.progress {
-            Progress::Sent { term } => term < began,
+            Progress::Sent { term, .. } => term < began,
             Progress::Parked | Progress::Applied => false,
         };
         let reason = "its leader changed while the command was under way, and the command was lost".into();
@@ -220,7 +253,7 @@ impl Requests {
     /// What was given to leaders of terms before this one, and is neither answered, applied nor lost.
     pub fn sent_before(&self, began: u64) -> Vec<u64> {
         let is_sent = |request: &WaitingRequest| match request.progress {
-            Progress::Sent { term } => term < began,
+            Progress::Sent { term, .. } => term < began,
             Progress::Parked | Progress::Applied => false,
         };
         self.waiting.lock().numbers(is_sent)
@@ -296,12 +329,15 @@ mod tests {
         let requests = Requests::new(PartitionId(1), 8);
         let command = KeptCommand { bytes: Bytes::new(), admission: Admission::Growth, sender: SenderId::default() };
         assert!(requests.park(7, command, Box::new(drop)).is_ok());
-        assert!(requests.send(7, 1).is_some());
-        assert!(requests.send(7, 1).is_none(), "it is on its way already");
+        assert!(requests.send(7, 1, Some(2)).is_some());
+        assert!(requests.send(7, 1, Some(2)).is_none(), "it is on its way already");
         assert!(requests.park_again(7), "the leader has not taken it");
         assert!(!requests.park_again(7), "it waits already");
-        assert!(requests.send(7, 2).is_some());
+        assert!(requests.send(7, 2, None).is_some());
+        requests.doubt(2, Instant::now());
+        requests.refuse_parked(Instant::now());
+        assert_eq!(requests.sent_before(9), [7], "this node has it, whatever becomes of the connection");
         requests.applied(7);
-        assert!(!requests.park_again(7) && requests.send(7, 3).is_none(), "it is carried out");
+        assert!(!requests.park_again(7) && requests.send(7, 3, None).is_none(), "it is carried out");
     }
 }

@@ -108,6 +108,14 @@ impl Shared {
         lag.is_some_and(|lag| lag <= SERVED_LAG_ENTRIES_MAX) && group.membership.voters.contains(&self.member)
     }
 
+    /// Whether another node says that its replica of a partition has stopped: nothing of the partition reaches its clients.
+    pub fn has_stopped_at(&self, node: u32, partition: PartitionId) -> bool {
+        let Some(port) = self.port.as_ref().filter(|_| node != self.node) else { return false };
+        let contacts = port.contacts();
+        let replica = contacts.get(&NodeNumber(node)).and_then(|contact| contact.status.replica(partition));
+        replica.is_some_and(|replica| replica.health().has_stopped())
+    }
+
     /// The life of a node as far as it is known, with 0 for one that nothing is known of; none when the node is gone.
     pub fn life_at(&self, node: u32) -> Option<u64> {
         match &self.port {

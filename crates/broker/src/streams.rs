@@ -473,7 +473,7 @@ impl Shared {
             self.submit_to(partition, &engine::acknowledge_polls(Request { node, number }));
         }
         if is_leading {
-            let life = |node| self.life_at(node);
+            let life = |node| self.life_at(node).filter(|_| !self.has_stopped_at(node, partition));
             let streams = engine.lost_streams(life).map(engine::remove_lost_stream).take(LOST_MAX);
             let polls = engine.lost_polls(life).map(engine::give_back_poll).take(LOST_MAX);
             for command in streams.chain(polls) {

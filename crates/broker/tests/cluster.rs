@@ -175,6 +175,32 @@ fn a_lost_directory_is_replaced_and_votes_when_it_has_everything() {
 }
 
 #[test]
+fn a_node_that_was_away_hears_of_a_replacement() {
+    let mut cluster = Cluster::of(5, 1);
+    let leader = cluster.leader(1);
+    let followers: Vec<u32> = (0..5).filter(|node| *node != leader).collect();
+    let (away, lost) = (followers[0], followers[1]);
+    let known = |cluster: &Cluster, node: u32| {
+        let reports = cluster.client(node).member_reports();
+        reports.into_iter().find(|member| member.node == lost).and_then(|member| member.directory)
+    };
+    let before = known(&cluster, leader);
+    for node in [away, lost] {
+        cluster.nodes.remove(&node).expect("it runs").crash();
+    }
+    std::fs::remove_dir_all(cluster.path(lost)).expect("it is ours");
+    let mut joining = Node::join(&cluster.options(lost)).expect("a free port");
+    eventually("the replacement", || {
+        assert!(!joining.is_founded().expect("the disk works"));
+        cluster.client(leader).replace_member(lost).is_ok()
+    });
+    let after = known(&cluster, leader);
+    assert_ne!(before, after);
+    cluster.start(&[away]);
+    eventually("the news", || known(&cluster, away) == after);
+}
+
+#[test]
 fn leaders_move_by_hand_and_no_request_fails() {
     let mut cluster = Cluster::of(3, 1);
     deploy(&cluster.client(0), &one_task());

@@ -21,7 +21,7 @@ use socket2::SockRef;
 
 use crate::connection::{Closed, Event, GREETING_MS_MAX, Inbound, Outbound};
 use crate::hello::HELLO_BYTES_MAX;
-use crate::identity::{Identity, NodeNumber};
+use crate::identity::{DirectoryId, Identity, NodeNumber};
 use crate::lane::Lane;
 use crate::queue::{Queue, SendError};
 use crate::registry::Registry;
@@ -33,6 +33,8 @@ const DIAL_PAUSE: Duration = Duration::from_millis(20);
 const DIAL_PAUSE_MAX: Duration = Duration::from_millis(500);
 /// How long written bytes may stay without the other node's acknowledgement.
 const USER_TIMEOUT: Duration = Duration::from_secs(2);
+/// The same on the lane of bulk data.
+const BULK_USER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How often a thread that reads looks whether it should end or its peer is silent.
 const READ_TIMEOUT: Duration = Duration::from_millis(250);
 /// Bytes that are read at once.
@@ -99,6 +101,8 @@ pub struct MeshOptions {
     pub identity: Identity,
     /// The other members with their addresses, as HOST:PORT. Names are looked up at each attempt to dial.
     pub members: BTreeMap<NodeNumber, String>,
+    /// The directories that the cluster knows them with; none before it was founded.
+    pub directories: BTreeMap<NodeNumber, DirectoryId>,
 }
 
 /// The mesh could not start.
@@ -152,12 +156,16 @@ impl Mesh {
     /// # Errors
     /// When the port or a thread cannot be had.
     pub fn start(options: MeshOptions, receiver: impl Receiver) -> Result<Mesh, MeshError> {
-        let MeshOptions { listen, identity, members } = options;
+        let MeshOptions { listen, identity, members, directories } = options;
         let fail = |error| MeshError::Listen { address: listen, error };
         let listener = TcpListener::bind(listen).map_err(fail)?;
         let address = listener.local_addr().map_err(fail)?;
         listener.set_nonblocking(true).map_err(fail)?;
-        let registry = Mutex::new(Registry::new(identity, members.keys().copied()));
+        let mut registry = Registry::new(identity, members.keys().copied());
+        for (node, directory) in directories {
+            registry.set_directory(node, directory);
+        }
+        let registry = Mutex::new(registry);
         let shared = Arc::new(Shared {
             receiver: Box::new(receiver),
             registry,
@@ -419,7 +427,9 @@ fn set_up(stream: &TcpStream, lane: Lane) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(Duration::from_millis(GREETING_MS_MAX)))?;
     let socket = SockRef::from(stream);
-    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
+    // Who receives a state may stop reading while its disk is busy.
+    let user_timeout = if lane == Lane::Bulk { BULK_USER_TIMEOUT } else { USER_TIMEOUT };
+    socket.set_tcp_user_timeout(Some(user_timeout))?;
     if lane == Lane::Consensus {
         socket.set_send_buffer_size(CONSENSUS_SEND_BUFFER_BYTES)?;
     }

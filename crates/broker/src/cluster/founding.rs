@@ -215,7 +215,10 @@ impl Founding {
     /// Another node knows a configuration.
     fn learn(&mut self, from: NodeNumber, theirs: ClusterConfiguration) {
         let known = self.configuration.as_ref().or(self.found.as_ref());
-        if known.is_some_and(|known| known.cluster_id != theirs.cluster_id || known.revision >= theirs.revision) {
+        // Should two nodes have decided at once, all settle for the same one.
+        let is_older =
+            |known: &ClusterConfiguration| (known.revision, known.to_text()) >= (theirs.revision, theirs.to_text());
+        if known.is_some_and(|known| known.cluster_id != theirs.cluster_id || is_older(known)) {
             return;
         }
         let own = self.own;
@@ -247,18 +250,31 @@ impl Founding {
         }
     }
 
-    /// The configuration of [`Founding::to_store`] is on the disk. All others get it.
-    pub fn stored(&mut self) -> Vec<Addressed> {
-        let Some(configuration) = self.found.take() else { return Vec::new() };
+    /// A configuration that [`Founding::to_store`] gave is on the disk. All others get it. Another one may have come meanwhile,
+    /// which is stored next.
+    pub fn stored(&mut self, configuration: ClusterConfiguration) -> Vec<Addressed> {
+        self.found = self.found.take().filter(|found| *found != configuration);
         self.problem = None;
         self.configuration = Some(configuration.clone());
         let message = |node| (node, FoundingMessage::Configuration(Box::new(configuration.clone())));
         self.others().map(message).collect()
     }
 
-    /// A change of the configuration that this node makes itself.
-    pub fn change(&mut self, next: ClusterConfiguration) {
-        self.found = Some(next);
+    /// What a node that was away has to hear when it is there again.
+    pub fn news(&self) -> FoundingMessage {
+        match &self.configuration {
+            Some(configuration) => FoundingMessage::Configuration(Box::new(configuration.clone())),
+            None => FoundingMessage::Ask,
+        }
+    }
+
+    /// A change of the configuration that this node makes itself. `false` while another one is under way.
+    pub fn change(&mut self, next: ClusterConfiguration) -> bool {
+        let is_free = self.found.is_none();
+        if is_free {
+            self.found = Some(next);
+        }
+        is_free
     }
 }
 
@@ -287,8 +303,8 @@ mod tests {
             while let Some((from, (to, message))) = under_way.pop() {
                 let Some(receiver) = nodes.get_mut(&to.0) else { continue };
                 under_way.extend(receiver.received(from, message).map(|answer| (to, answer)));
-                if receiver.to_store().is_some() {
-                    under_way.extend(receiver.stored().into_iter().map(|addressed| (to, addressed)));
+                if let Some(found) = receiver.to_store().cloned() {
+                    under_way.extend(receiver.stored(found).into_iter().map(|addressed| (to, addressed)));
                 }
             }
         }
@@ -325,8 +341,9 @@ mod tests {
         // Whoever knows the cluster gives it the place.
         let next = members[&1].configuration().expect("it is one").with_directory(NodeNumber(0), directory_of(9));
         let changed = members.get_mut(&1).expect("it is there");
-        changed.change(next.expect("a member"));
-        changed.stored();
+        let next = next.expect("a member");
+        assert!(changed.change(next.clone()) && !changed.change(next.clone()), "one after the other");
+        changed.stored(next);
         settle(&mut members);
         let revisions: Vec<_> = members.values().map(|node| node.configuration().map(|known| known.revision)).collect();
         assert_eq!(revisions[0], Some(2));
@@ -348,7 +365,7 @@ mod tests {
     fn older_and_foreign_configurations_change_nothing() {
         let mut node = founding(1);
         node.received(NodeNumber(0), FoundingMessage::Configuration(Box::new(configuration(3))));
-        node.stored();
+        node.stored(configuration(3));
         let mut foreign = configuration(3);
         (foreign.cluster_id, foreign.revision) = ("other".to_owned(), 9);
         for configuration in [configuration(3), foreign] {

@@ -67,15 +67,10 @@ impl Joining {
             .collect();
         let founding = Founding::new(own, empty, directory.cluster_id.clone(), directory.cluster.clone());
         let port = ClusterPort::new(own, others.keys().copied(), founding);
-        let options = MeshOptions { listen: cluster.listen, identity, members: others };
+        let known = directory.cluster.iter().flat_map(|cluster| &cluster.members).filter(|(node, _)| **node != own);
+        let directories = known.map(|(node, membership)| (*node, membership.directory)).collect();
+        let options = MeshOptions { listen: cluster.listen, identity, members: others, directories };
         let mesh = Mesh::start(options, Received(port.clone()))?;
-        if let Some(known) = &directory.cluster {
-            mesh.registry(|registry| {
-                for (node, membership) in known.members.iter().filter(|(node, _)| **node != own) {
-                    registry.set_directory(*node, membership.directory);
-                }
-            });
-        }
         port.open(mesh);
         Ok(Joining { directory, port: ClosePort(port) })
     }
@@ -96,8 +91,8 @@ impl Joining {
                 partitions = configuration.partition_count,
                 "the node belongs to this cluster"
             );
-            self.directory.store_cluster(configuration)?;
-            self.port.0.stored();
+            self.directory.store_cluster(configuration.clone())?;
+            self.port.0.stored(configuration);
         }
         Ok(self.directory.cluster.is_some())
     }

@@ -244,9 +244,8 @@ impl ClusterPort {
     }
 
     /// The configuration that the founding or a change brought is on the disk.
-    pub fn stored(&self) {
-        let messages = self.founding.lock().stored();
-        let Some(configuration) = self.founding.lock().configuration().cloned() else { return };
+    pub fn stored(&self, configuration: ClusterConfiguration) {
+        let messages = self.founding.lock().stored(configuration.clone());
         if let Link::Mesh(mesh) = &*self.link.read() {
             mesh.registry(|registry| {
                 registry.join(configuration.cluster_id.clone());
@@ -526,6 +525,9 @@ impl Receiver for Received {
     }
 
     fn connected(&self, to: &Identity, lane: Lane) {
+        if lane == Lane::Consensus {
+            self.0.heard(to.node, |contact| contact.is_closed = false);
+        }
         if lane != Lane::Requests {
             return;
         }
@@ -535,8 +537,12 @@ impl Receiver for Received {
             contact.is_closed = false;
         });
         tracing::info!(node = %to.node, directory = %to.directory, start = to.boot, "connected to a node of the cluster");
-        // It may know a newer configuration.
-        self.0.send_founding(vec![(to.node, FoundingMessage::Ask)]);
+        // Whoever was away has missed what changed; so both say what they know.
+        let news = self.0.founding.lock().news();
+        self.0.send_founding(vec![(to.node, news)]);
+        if let Some(node) = self.0.served() {
+            node.reconnected(to.node);
+        }
     }
 
     fn absent(&self, to: NodeNumber, lane: Lane, reason: &Absence) {
@@ -556,6 +562,9 @@ impl Receiver for Received {
                 contact.is_connected = false;
             }
             self.0.founding.lock().lost(to);
+            if let Some(node) = self.0.served() {
+                node.disconnected(to);
+            }
             tracing::warn!(node = %to, "the connection to a node of the cluster is lost");
         }
         if lane == Lane::Bulk

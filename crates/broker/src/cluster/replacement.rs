@@ -100,6 +100,8 @@ pub(super) fn replace_here(shared: &Shared, port: &ClusterPort, node: NodeNumber
     let configuration = port.configuration().filter(|_| is_leader).ok_or(ReplaceError::NoLeader(node.0))?;
     let next = configuration.with_directory(node, directory).ok_or(ReplaceError::NoSuchNode(node.0))?;
     tracing::warn!(%node, %directory, revision = next.revision, "the directory of a node is replaced");
-    port.founding.lock().change(next);
-    Ok(())
+    match port.founding.lock().change(next) {
+        true => Ok(()),
+        false => Err(ReplaceError::Undecided(node.0)),
+    }
 }

@@ -12,6 +12,12 @@ pub(crate) trait Served: Send + Sync {
     /// A message of Raft of so many bytes.
     fn message(&self, message: Message, bytes: usize);
 
+    /// Commands to a node, and its refusals, may have been lost with the connection.
+    fn disconnected(&self, node: NodeNumber);
+
+    /// Commands reach a node again.
+    fn reconnected(&self, node: NodeNumber);
+
     /// Messages to a member get lost.
     fn unreachable(&self, member: NodeId);
 

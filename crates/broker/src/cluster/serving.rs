@@ -1,5 +1,7 @@
 //! A node that is served by a port.
 
+use std::time::{Duration, Instant};
+
 use peers::NodeNumber;
 use protocol::PartitionId;
 use replication::{Message, NodeId};
@@ -12,9 +14,32 @@ use crate::entrance::Entrance;
 use crate::inbox::Inbound;
 use crate::shared::Shared;
 
+/// After a connection is lost, an election that says what became of a command takes less.
+const LOST_CONNECTION_MAX: Duration = Duration::from_secs(5);
+/// When the connection is back and the leader is the same, what had arrived is applied in less.
+const REGAINED_CONNECTION_MAX: Duration = Duration::from_secs(2);
+
+impl Shared {
+    /// What was sent to a node and is not answered by then has an unknown outcome.
+    fn wait_no_longer_than(&self, node: NodeNumber, time: Duration) {
+        let until = Instant::now() + time;
+        for entrance in self.entrances.all().values() {
+            entrance.requests.doubt(node.0, until);
+        }
+    }
+}
+
 impl Served for Shared {
     fn message(&self, message: Message, bytes: usize) {
         drop(self.inbox.send(Inbound::Message { message, bytes }));
+    }
+
+    fn disconnected(&self, node: NodeNumber) {
+        self.wait_no_longer_than(node, LOST_CONNECTION_MAX);
+    }
+
+    fn reconnected(&self, node: NodeNumber) {
+        self.wait_no_longer_than(node, REGAINED_CONNECTION_MAX);
     }
 
     fn unreachable(&self, member: NodeId) {

@@ -197,7 +197,7 @@ impl ClusterThread {
         match store_cluster(&self.directory, &configuration) {
             Ok(()) => {
                 tracing::info!(revision = configuration.revision, "the configuration of the cluster has changed");
-                self.port.stored();
+                self.port.stored(configuration);
             }
             Err(error) => tracing::error!(%error, "the configuration of the cluster cannot be stored; trying again"),
         }

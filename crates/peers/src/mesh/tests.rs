@@ -36,7 +36,7 @@ impl Receiver for Recorder {
 fn node(number: u32, listen: SocketAddr, members: &[(u32, SocketAddr)]) -> (Mesh, Sight) {
     let (sender, seen) = mpsc::channel();
     let members = members.iter().map(|(node, address)| (NodeNumber(*node), address.to_string())).collect();
-    let options = MeshOptions { listen, identity: identity(number), members };
+    let options = MeshOptions { listen, identity: identity(number), members, directories: BTreeMap::new() };
     (Mesh::start(options, Recorder(sender)).expect("a free port"), Sight(seen, Vec::new()))
 }
 
