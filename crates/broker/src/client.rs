@@ -285,7 +285,7 @@ impl Client {
         }
         match admitted {
             Ok(permit) => {
-                let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
+                let queued = QueuedCommand { partition, bytes, permit: Some(permit), term: Some(term) };
                 if self.shared.inbox.send(Inbound::Command(queued)).is_err() {
                     entrance.fail(Request { node: self.shared.node, number }, &SubmitError::Stopped);
                 }
@@ -325,7 +325,7 @@ impl Client {
             return entrance.forward(&self.shared, admission, &bytes);
         }
         let permit = entrance.admit(admission, bytes.len()).map_err(|refusal| entrance.refuse(&refusal))?;
-        let queued = QueuedCommand { partition, bytes, permit: Some(permit) };
+        let queued = QueuedCommand { partition, bytes, permit: Some(permit), term: None };
         self.shared.inbox.send(Inbound::Command(queued)).map_err(|_| SubmitError::Stopped)
     }
 

@@ -69,7 +69,7 @@ impl Entrance {
     fn take_parked(&self, shared: &Shared, number: u64, term: u64) {
         let Some(KeptCommand { bytes, admission, sender }) = self.requests.send(number, term, None) else { return };
         let request = Request { node: self.node, number };
-        self.take_in(shared, request, sender, admission, bytes.into());
+        self.take_in(shared, (request, term), sender, admission, bytes.into());
     }
 
     fn send_to(&self, node: u32, term: u64, number: u64) {
@@ -121,11 +121,18 @@ impl Entrance {
         port.send_command(node, &command).map_err(|_| no_leader())
     }
 
-    /// Admits a command by the limits of the partition, which this node leads.
-    fn take_in(&self, shared: &Shared, request: Request, sender: SenderId, admission: Admission, bytes: Vec<u8>) {
+    /// Admits a command by the limits of the partition, which this node leads in a term.
+    fn take_in(
+        &self,
+        shared: &Shared,
+        (request, term): (Request, u64),
+        sender: SenderId,
+        admission: Admission,
+        bytes: Vec<u8>,
+    ) {
         match self.admit(admission, bytes.len()) {
             Ok(permit) => {
-                let command = QueuedCommand { partition: self.id, bytes, permit: Some(permit) };
+                let command = QueuedCommand { partition: self.id, bytes, permit: Some(permit), term: Some(term) };
                 if shared.inbox.send(Inbound::Command(command)).is_err() {
                     self.fail(request, &SubmitError::Stopped);
                 }
@@ -169,7 +176,7 @@ impl Shared {
             return entrance.refuse_elsewhere(request, &refusal);
         }
         let sender = SenderId::at(origin, sender);
-        entrance.take_in(self, request, sender, admission, bytes.to_vec());
+        entrance.take_in(self, (request, term), sender, admission, bytes.to_vec());
     }
 
     /// Refuses commands that have waited for a leader for too long, and sends the others on. For many times a second.
@@ -188,7 +195,7 @@ impl Shared {
         let admitted: Result<_, Refusal> = entrance.admit(admission, bytes.len());
         if let Ok(permit) = admitted {
             let (partition, bytes, permit) = (entrance.id, bytes.to_vec(), Some(permit));
-            drop(self.inbox.send(Inbound::Command(QueuedCommand { partition, bytes, permit })));
+            drop(self.inbox.send(Inbound::Command(QueuedCommand { partition, bytes, permit, term: None })));
         }
     }
 

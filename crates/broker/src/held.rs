@@ -82,7 +82,8 @@ impl Entrance {
             let Some(HeldCommand { request, bytes, .. }) = turns.take() else { break };
             match admitted {
                 Ok(permit) => {
-                    let command = QueuedCommand { partition: self.id, bytes, permit: Some(permit) };
+                    let command =
+                        QueuedCommand { partition: self.id, bytes, permit: Some(permit), term: Some(self.term()) };
                     if inbox.send(Inbound::Command(command)).is_err() {
                         refused.push((request, SubmitError::Stopped));
                     }

@@ -116,13 +116,15 @@ pub(crate) struct QueuedCommand {
     pub bytes: Vec<u8>,
     /// Its share of the partition's limits; none for what the node itself submits.
     pub permit: Option<Permit>,
+    /// The term whose leader took it in: no other one may propose it. None for what the node itself submits.
+    pub term: Option<u64>,
 }
 
 impl QueuedCommand {
     /// A command of the node itself, which no limit refuses: there are never more of them than the work that was
     /// admitted before.
     pub fn internal(partition: PartitionId, command: &Command) -> Self {
-        QueuedCommand { partition, bytes: protocol::encode_to_vec(command), permit: None }
+        QueuedCommand { partition, bytes: protocol::encode_to_vec(command), permit: None, term: None }
     }
 }
 

@@ -221,7 +221,9 @@ impl Reception {
     /// The next command that was taken in and goes to the log.
     pub fn take(&self) -> Option<Taken> {
         let command = |inbound| match inbound {
-            Inbound::Command(QueuedCommand { partition, bytes, permit }) => Some(Taken { partition, bytes, permit }),
+            Inbound::Command(QueuedCommand { partition, bytes, permit, .. }) => {
+                Some(Taken { partition, bytes, permit })
+            }
             _ => None,
         };
         self.inbox.try_iter().find_map(command)

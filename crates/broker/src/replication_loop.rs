@@ -286,6 +286,11 @@ impl<L: LogStore, S: Share> ReplicationLoop<L, S> {
         self.replicas.retire(group_of(partition))
     }
 
+    /// The term in which this node leads a partition, and takes commands for it.
+    pub fn term(&self, partition: PartitionId) -> Option<u64> {
+        self.groups.get(&group_of(partition)).and_then(|group| group.term)
+    }
+
     /// The state of a partition was replaced by one whose last batch happened at this time.
     pub fn state_installed(&mut self, partition: PartitionId, last_timestamp: Timestamp) {
         if let Some(group) = self.groups.get_mut(&group_of(partition)) {
@@ -488,6 +493,7 @@ mod tests {
         assert_eq!(std::mem::take(&mut told.0), ["lead"]);
         replication.retire(PARTITION).expect("it is there");
         settle(&mut replication, &mut told);
+        assert_eq!(replication.term(PARTITION), None, "nothing of its last term is taken any more");
         assert_eq!(std::mem::take(&mut told.0), ["step down"]);
         let last_index = |replication: &ReplicationLoop<MemoryLog, OfUser>| {
             replication.replicas().status(group_of(PARTITION)).expect("it is there").last_index

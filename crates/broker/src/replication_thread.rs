@@ -15,7 +15,7 @@ use replication::{LogError, Message, NodeId, RaftEngineLog, Replicas, Replicatio
 
 use crate::flow_control::Permit;
 use crate::handover::{Handovers, Step};
-use crate::inbox::{Addition, Inbound, Work};
+use crate::inbox::{Addition, Inbound, QueuedCommand, Work};
 use crate::members::next_changes;
 use crate::metrics::ReplicationMetrics;
 use crate::partition_time::Moment;
@@ -240,6 +240,9 @@ impl ReplicationThread {
 
     fn take(&mut self, message: Inbound) {
         match message {
+            // It came in while its leadership ended. Whoever waits for it hears that it is lost, so it must not be proposed.
+            Inbound::Command(QueuedCommand { partition, term: Some(term), .. })
+                if self.replication.term(partition) != Some(term) => {}
             Inbound::Command(command) => {
                 self.replication.enqueue(&mut self.shell, command.partition, command.bytes, command.permit);
             }
