@@ -152,10 +152,15 @@ impl Node {
         assert!(Store::wait_until_closed(&directory, Duration::ZERO), "nobody holds the old state of {partition}");
         let records = empty.records().clone();
         let places = Places { received: &running.received, state: &directory };
-        let installed = places.install(empty, index, || open_engine(partition, &directory, surroundings.swarm));
+        let (id, swarm, oracles) = (self.id, surroundings.swarm, &mut *surroundings.oracles);
+        let installed = places.install(empty, index, || {
+            let engine = open_engine(partition, &directory, swarm)?;
+            // The state is in its place, also when its records cannot go on before the next start.
+            oracles.installed(id, partition, index, &engine);
+            Ok(engine)
+        });
         let of: PartitionLoop<Permit> = installed.map_err(|error| error.to_string())?;
         let engine = of.partition().engine();
-        surroundings.oracles.installed(self.id, partition, index, engine);
         handle.put(engine.store().handle());
         self.unsynced_states.remove(&partition);
         let (last_timestamp, applied, position) = (engine.last_timestamp(), engine.applied(), engine.last_position());
