@@ -99,6 +99,8 @@ struct Segment {
     path: PathBuf,
     /// Records of this segment have larger positions and numbers.
     base: RecordPlace,
+    /// The last record of the segments before it. Records between it and `base` are missing.
+    before: RecordPlace,
     source: Arc<RecordSource>,
     /// Its last record; `base` when it has none.
     last: RecordPlace,
@@ -114,13 +116,28 @@ struct Segment {
 
 impl Segment {
     fn new(path: PathBuf, header: Header, header_bytes: usize, length_bytes: u64) -> Self {
-        let Header { source, base } = header;
+        let Header { source, base, before } = header;
         let header_bytes = header_bytes as u64;
-        Segment { path, base, source, last: base, header_bytes, length_bytes, synced_bytes: 0, sync_failed: false }
+        Segment {
+            path,
+            base,
+            before,
+            source,
+            last: base,
+            header_bytes,
+            length_bytes,
+            synced_bytes: 0,
+            sync_failed: false,
+        }
     }
 
     fn is_empty(&self) -> bool {
         self.length_bytes <= self.header_bytes
+    }
+
+    /// The last record up to the end of this segment, in whichever segment it is. What follows an empty one replaces it.
+    fn end(&self) -> RecordPlace {
+        if self.is_empty() { self.before } else { self.last }
     }
 }
 
@@ -364,7 +381,7 @@ fn segment_behind(
         let removed = options.files.remove(&newest.path);
         removed.map_err(|error| RecordLogError::io("delete", &newest.path, error))?;
     }
-    Ok(Some((recovery::create_segment(options, &source, base)?.1, newest.is_empty())))
+    Ok(Some((recovery::create_segment(options, &source, base, newest.end())?.1, newest.is_empty())))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub(super) const MAGIC: &[u8; 8] = b"osmiarec";
 pub(super) const VERSION: u32 = 1;
 /// The oldest version that can read what is written.
 const OLDEST_READER: u32 = 1;
-pub(super) const HEADER_BYTES: usize = 84;
+pub(super) const HEADER_BYTES: usize = 100;
 /// Headers of later versions may be longer, but no longer than this.
 pub(super) const HEADER_LIMIT_BYTES: usize = 4096;
 /// Up to there, all versions agree: magic, version, oldest reader, length of the header.
@@ -96,11 +96,14 @@ pub(super) struct Header {
     pub source: Arc<RecordSource>,
     /// The record before the first one.
     pub base: RecordPlace,
+    /// The last record of the segments before: less than `base` where records are missing in between.
+    pub before: RecordPlace,
 }
 
 impl Header {
-    pub fn new(source: Arc<RecordSource>, base: RecordPlace) -> Self {
-        Header { base: RecordPlace { incarnation: source.incarnation, ..base }, source }
+    pub fn new(source: Arc<RecordSource>, base: RecordPlace, before: RecordPlace) -> Self {
+        let of_source = |place| RecordPlace { incarnation: source.incarnation, ..place };
+        Header { base: of_source(base), before: of_source(before), source }
     }
 
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
@@ -123,6 +126,8 @@ impl Header {
         let mut padded = [0; BROKER_VERSION_BYTES];
         padded[..version.len()].copy_from_slice(version);
         put(&padded);
+        put(&self.before.position.to_le_bytes());
+        put(&self.before.number.to_le_bytes());
         let checksum = crc32fast::hash(&header[..HEADER_BYTES - 4]);
         header[HEADER_BYTES - 4..].copy_from_slice(&checksum.to_le_bytes());
         header
@@ -154,9 +159,13 @@ impl Header {
         let broker_version = str::from_utf8(broker_version).map_err(|_| "its broker version is no text".to_owned())?;
         let source =
             RecordSource { partition, incarnation: u64_at(content, 24), broker_version: broker_version.into() };
-        let base =
-            RecordPlace { incarnation: source.incarnation, position: u64_at(content, 32), number: u64_at(content, 40) };
-        Ok((Header { source: Arc::new(source), base }, length))
+        let place_at = |at: usize| RecordPlace {
+            incarnation: source.incarnation,
+            position: u64_at(content, at),
+            number: u64_at(content, at + 8),
+        };
+        let (base, before) = (place_at(32), place_at(80));
+        Ok((Header { source: Arc::new(source), base, before }, length))
     }
 }
 

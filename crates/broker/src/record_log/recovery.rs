@@ -26,27 +26,29 @@ pub(super) fn recover(options: &RecordLogOptions, checkpoint: RecordPlace) -> Re
     let mut segments = VecDeque::from(list(options)?);
     forget_what_a_restore_forgot(options, &mut segments, checkpoint)?;
     remove_behind_a_lost_segment(options, &mut segments, checkpoint)?;
-    let bases: Vec<RecordPlace> = segments.iter().map(|segment| segment.base).collect();
+    let begins: Vec<(RecordPlace, RecordPlace)> = segments.iter().map(|of| (of.base, of.before)).collect();
     let mut last_command = None;
     for index in 0..segments.len() {
-        let next_base = bases.get(index + 1).copied();
+        let next = begins.get(index + 1).copied();
         // What is behind the checkpoint may never have reached the disk; what is before was synced.
-        if let Some(next) = next_base.filter(|next| next.position <= checkpoint.position) {
+        if let Some((_, before)) = next.filter(|(base, _)| base.position <= checkpoint.position) {
             let segment = &mut segments[index];
-            segment.last = RecordPlace { incarnation: segment.base.incarnation, ..next };
+            // An empty one that a crash left in place of the next may begin later.
+            segment.last = RecordPlace { incarnation: segment.base.incarnation, ..before }.max(segment.base);
             segment.synced_bytes = segment.length_bytes;
             last_command = None;
             continue;
         }
         let complete = scan(options, &mut segments[index], u64::MAX, &mut last_command)?;
-        let reaches_next = next_base.is_none_or(|next| next.number == segments[index].last.number);
+        let reaches_next = next.is_none_or(|(base, _)| base.number == segments[index].last.number);
         if let Some((offset, problem)) = complete.err().or_else(|| gap(&segments[index], reaches_next)) {
             cut_off(options, &mut segments, index, offset, &problem, checkpoint)?;
             break;
         }
     }
     if segments.is_empty() {
-        segments.push_back(create_segment(options, &source(options, checkpoint.incarnation), checkpoint)?.1);
+        let source = source(options, checkpoint.incarnation);
+        segments.push_back(create_segment(options, &source, checkpoint, checkpoint)?.1);
     }
     // A crash may have taken some records of the last command, and nothing in the others shows that. They are derived again,
     // unless the state holds them. (They can be in two segments: a new version begins one behind what a crash left.)
@@ -121,14 +123,15 @@ fn gap(segment: &Segment, reaches_next: bool) -> Option<(u64, String)> {
     (!reaches_next).then(|| (segment.length_bytes, "the records up to the next segment are missing".to_owned()))
 }
 
-/// Creates the segment behind the record `base`.
+/// Creates the segment after the record `base`, when the segments until now end with the record `before`.
 pub(super) fn create_segment(
     options: &RecordLogOptions,
     source: &Arc<RecordSource>,
     base: RecordPlace,
+    before: RecordPlace,
 ) -> Result<(Box<dyn SegmentFile>, Segment), RecordLogError> {
     let path = options.directory.join(format!("{:020}.{EXTENSION}", base.position));
-    let header = Header::new(source.clone(), base);
+    let header = Header::new(source.clone(), base, before);
     let create = || {
         let file = options.files.create(&path)?;
         file.write_all_at(&header.encode(), 0)?;

@@ -134,6 +134,31 @@ fn a_stream_goes_on_behind_a_state_that_was_received_meanwhile() {
 }
 
 #[test]
+fn a_restart_knows_what_is_missing_before_a_received_state() {
+    let directory = tempfile::tempdir().expect("temporary directory");
+    let (log, mut writer) = open(options(directory.path(), 1 << 20), 0);
+    write_numbers(&mut writer, 1..=5);
+    drop(writer);
+    // Nothing follows the first state that was received, and the second one takes its place.
+    drop(log.go_on_behind(sparse(9)).expect("the disk has room"));
+    let mut writer = log.go_on_behind(sparse(12)).expect("the disk has room");
+    write_numbers(&mut writer, 13..=14);
+    let missing =
+        |log: &RecordLog, after: u64| log.missing_after(sparse(after)).map(|gap| (gap.after.number, gap.up_to.number));
+    let expected = [(3, Some((5, 12))), (5, Some((5, 12))), (7, Some((7, 12))), (12, None)];
+    for (after, gap) in expected {
+        assert_eq!(missing(&log, after), gap, "behind {after}");
+    }
+    log.sync().expect("the disk works");
+    drop((log, writer));
+    let (log, _) = RecordLog::open(options(directory.path(), 1 << 20), sparse(13)).expect("intact");
+    for (after, gap) in expected {
+        assert_eq!(missing(&log, after), gap, "behind {after}, after a restart");
+    }
+    assert_eq!(log.delete_up_to(sparse(5).position).expect("deletable"), 1);
+}
+
+#[test]
 fn a_reader_follows_the_writer() {
     let directory = tempfile::tempdir().expect("temporary directory");
     let (log, mut writer) = open(options(directory.path(), 300), 0);

@@ -173,7 +173,8 @@ impl RecordWriter {
     }
 
     fn roll(&mut self, source: Arc<RecordSource>) -> Result<(), RecordLogError> {
-        let (file, segment) = recovery::create_segment(&self.log.options, &source, self.segment.last)?;
+        let (file, segment) =
+            recovery::create_segment(&self.log.options, &source, self.segment.last, self.segment.end())?;
         let (partition, after) = (self.log.options.partition, segment.base.position);
         tracing::debug!(%partition, after, "a new segment of the record stream was begun");
         let mut segments = self.log.segments.lock();
