@@ -87,6 +87,11 @@ impl Retention {
         let mut retention = Retention { newest: (compacted, 0), ..Retention::default() };
         retention.places.push_back(retention.newest);
         let (entries, bytes) = (applied.saturating_sub(compacted), limits.of_each(groups).group_bytes_max);
+        if bytes == 0 {
+            // Nothing is kept. Entries that are assumed to have no bytes would all fit.
+            retention.reached(applied);
+            return retention;
+        }
         let parts = PARTS.min(entries);
         for part in 1..=parts {
             let of = |whole: u64| u64::try_from(u128::from(whole) * u128::from(part) / u128::from(parts));

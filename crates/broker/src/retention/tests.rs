@@ -118,6 +118,14 @@ fn after_a_restart_what_was_kept_is_forgotten_step_by_step() {
 }
 
 #[test]
+fn after_a_restart_a_group_without_room_keeps_nothing() {
+    let none = RetentionLimits { group_bytes_max: 0, ..LIMITS };
+    let mut retention = Retention::new(none, 1, 3, 10);
+    assert_eq!(retention.may_forget(none, 1, &status(Role::Follower, &[]), 9), 9, "the state lacks the rest");
+    assert_eq!(retention.may_forget(none, 1, &status(Role::Follower, &[]), 10), 10);
+}
+
+#[test]
 fn places_stay_few() {
     let retention = with_entries(1_000_000);
     assert!(retention.places.len() <= PLACES_MAX);
