@@ -204,18 +204,31 @@ pub fn living(rows: &Rows, closing: &BTreeSet<String>) -> Rows {
     };
     let mut scopes = keys(PROCESS_INSTANCES.name, "processInstanceKey");
     scopes.extend(keys(ELEMENT_INSTANCES.name, "elementInstanceKey"));
+    // An error that nobody caught ends with its incident: then the state has no job any more, though its element may still be
+    // ending.
+    let incidents = keys("incident", "jobKey");
+    let has_ended = |value: &Value| {
+        value["state"] == "ERROR_THROWN" && !incidents.contains(value["jobKey"].as_str().unwrap_or_default())
+    };
+    let ended = json.iter().filter(|(row, value)| row.0 == "job" && has_ended(value));
+    let ended: BTreeSet<&str> = ended.filter_map(|(_, value)| value["elementInstanceKey"].as_str()).collect();
     let lives = |name: &str, value: &Value| {
         let text = |field: &str| value[field].as_str().unwrap_or_default();
         match name {
             "process instance" | "element instance" | "incident" => text("state") == "ACTIVE",
             "variable" => scopes.contains(text("scopeKey")),
-            "job" => scopes.contains(text("elementInstanceKey")) && !["COMPLETED", "CANCELED"].contains(&text("state")),
+            "job" => {
+                scopes.contains(text("elementInstanceKey"))
+                    && !["COMPLETED", "CANCELED"].contains(&text("state"))
+                    && !has_ended(value)
+            }
             "user task" => !["COMPLETED", "CANCELED"].contains(&text("state")),
             "message subscription" => {
                 text("messageSubscriptionState") == "CREATED" && !closing.contains(text("messageSubscriptionKey"))
             }
             "wait state" => {
-                value["details"]["waitStateType"] != "MESSAGE" || !closing.contains(text("elementInstanceKey"))
+                let (element, kind) = (text("elementInstanceKey"), &value["details"]["waitStateType"]);
+                !(kind == "MESSAGE" && closing.contains(element) || kind == "JOB" && ended.contains(element))
             }
             "process definition" => text("state") != "DELETED",
             "decision definition" | "decision requirements definition" => true,
