@@ -18,7 +18,21 @@ use tonic_health::pb::health_client::HealthClient;
 use tonic_health::pb::{HealthCheckRequest, health_check_response::ServingStatus};
 
 fn json(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or_else(|_| panic!("no JSON: {text}"))
+    let whole = serde_json::from_str(text).or_else(|_| serde_json::from_str(&of_chunks(text)));
+    whole.unwrap_or_else(|_| panic!("no JSON: {text}"))
+}
+
+/// A body that came in chunks.
+fn of_chunks(mut chunks: &str) -> String {
+    let mut body = String::new();
+    while let Some((length, rest)) = chunks.split_once("\r\n")
+        && let Ok(length @ 1..) = usize::from_str_radix(length, 16)
+    {
+        let Some((chunk, rest)) = rest.split_at_checked(length) else { break };
+        body.push_str(chunk);
+        chunks = rest.trim_start_matches("\r\n");
+    }
+    body
 }
 
 fn signal(process: u32, signal: &str) {
