@@ -129,6 +129,7 @@ impl MaintenanceThread {
             }
             if now >= next_round {
                 next_round = now + INTERVAL;
+                self.reconcile();
                 self.delete_records();
                 self.publish_exporters();
                 metrics.publish(&self.shared);
@@ -140,6 +141,21 @@ impl MaintenanceThread {
     fn replace(&mut self, partition: EmptyLoop, index: u64) {
         let maintained = self.partitions.remove(&partition.id()).expect("a partition of this node");
         drop(self.replacements.send(Replacement { partition, index, maintained }));
+    }
+
+    /// Once a second, so that a partition knows also in rest which jobs are delivered. The other nodes of a cluster have a
+    /// thread that does so.
+    fn reconcile(&self) {
+        if self.shared.port.is_some() {
+            return;
+        }
+        let mut called: Vec<&Sender<Work>> = Vec::new();
+        for of in self.partitions.values() {
+            if !called.iter().any(|sender| sender.same_channel(&of.processing)) {
+                drop(of.processing.send(Work::Reconcile));
+                called.push(&of.processing);
+            }
+        }
     }
 
     fn write_checkpoints(&mut self, started: Instant) {

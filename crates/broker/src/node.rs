@@ -455,6 +455,9 @@ impl Node {
         self.shared.crashed.store(crash, Ordering::Relaxed);
         self.shared.stopping.store(true, Ordering::Release);
         self.stop_cluster = None;
+        if !crash {
+            self.shared.acknowledge_polls();
+        }
         self.port = None;
         drop(self.shared.inbox.send(Inbound::Stop));
         let mut result = self.threads.join(Stage::Replication);

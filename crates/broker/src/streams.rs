@@ -483,6 +483,18 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Says to all partitions which polls are delivered, before the node stops.
+    pub fn acknowledge_polls(&self) {
+        let node = self.node;
+        for partition in self.entrances.all().keys() {
+            if let Some(number) = self.polls.ended(*partition) {
+                self.submit_to(*partition, &engine::acknowledge_polls(Request { node, number }));
+            }
+        }
+    }
+}
+
 /// When the node has stopped, the command is no longer needed.
 fn submit(shared: &Shared, partition: PartitionId, command: &Command, permit: Option<Permit>) {
     if permit.is_none() {
