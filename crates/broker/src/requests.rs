@@ -200,9 +200,8 @@ impl Requests {
         };
         let is_due = self.waiting.lock().doubted_at.is_some_and(|at| at <= now);
         if is_due {
-            let reason = "the connection to its leader was lost while the command was under way; whether it was carried out is \
-                          not known";
-            let error = SubmitError::Unavailable { partition: self.partition, reason: reason.into() };
+            let reason = "the connection to its leader was lost while the command was under way";
+            let error = SubmitError::Unknown { partition: self.partition, reason };
             let _ = self.fail_where(is_doubted, &error);
             let mut waiting = self.waiting.lock();
             let is_sent = |request: &&WaitingRequest| matches!(request.progress, Progress::Sent { .. });
@@ -244,10 +243,9 @@ impl Requests {
     /// Batches were skipped, because the state was replaced: the outcome of what was sent before will not be known here.
     /// Says which these are.
     pub fn skipped(&self) -> Vec<u64> {
-        let reason = "this node got the state of the partition from another one while the command was under way; whether it \
-                      was carried out is not known";
+        let reason = "this node got the state of the partition from another one while the command was under way";
         let is_sent = |request: &WaitingRequest| request.progress != Progress::Parked;
-        self.fail_where(is_sent, &SubmitError::Unavailable { partition: self.partition, reason: reason.into() })
+        self.fail_where(is_sent, &SubmitError::Unknown { partition: self.partition, reason })
     }
 
     /// What was given to leaders of terms before this one, and is neither answered, applied nor lost.
@@ -296,6 +294,8 @@ impl Waiting {
     fn progress(&mut self, number: u64, progress: Progress) -> Option<KeptCommand> {
         let request = self.requests.get_mut(&number)?;
         let before = std::mem::replace(&mut request.progress, progress);
+        // A doubt is about the connection that it was sent over before.
+        request.doubted_at = None;
         self.parked += usize::from(progress == Progress::Parked);
         self.parked -= usize::from(before == Progress::Parked);
         if progress == Progress::Applied {
@@ -333,6 +333,9 @@ mod tests {
         assert!(requests.send(7, 1, Some(2)).is_none(), "it is on its way already");
         assert!(requests.park_again(7), "the leader has not taken it");
         assert!(!requests.park_again(7), "it waits already");
+        assert!(requests.send(7, 1, Some(2)).is_some());
+        requests.doubt(2, Instant::now());
+        assert!(requests.park_again(7), "the refusal came before the connection was lost");
         assert!(requests.send(7, 2, None).is_some());
         requests.doubt(2, Instant::now());
         requests.refuse_parked(Instant::now());

@@ -481,9 +481,7 @@ impl Shared {
             }
         }
     }
-}
 
-impl Shared {
     /// Says to all partitions which polls are delivered, before the node stops.
     pub fn acknowledge_polls(&self) {
         let node = self.node;

@@ -23,6 +23,16 @@ pub enum SubmitError {
         /// Why.
         reason: Cow<'static, str>,
     },
+    /// The command was given to a leader, and this node will not hear what became of it.
+    #[error(
+        "the outcome of the command for partition {partition} is not known: {reason}; look whether it was carried out before you send it again"
+    )]
+    Unknown {
+        /// The partition.
+        partition: PartitionId,
+        /// Why.
+        reason: &'static str,
+    },
     /// The command is larger than the log takes.
     #[error(
         "the command takes {bytes} bytes, and at most {limit_bytes} bytes are allowed; send less data, for example \

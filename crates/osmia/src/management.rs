@@ -563,17 +563,22 @@ async fn replace(State(managed): Shared, Path(node): Path<String>) -> Response {
 }
 
 async fn job_streams(State(managed): Shared) -> Response {
-    let views = views(&managed);
-    Json(json!({ "remote": remote(&views), "client": client(&views) })).into_response()
+    let (views, node) = (views(&managed), number(&managed));
+    Json(json!({ "remote": remote(&views, node), "client": client(&views, node) })).into_response()
 }
 
 async fn job_streams_of(State(managed): Shared, Path(side): Path<String>) -> Response {
-    let views = views(&managed);
+    let (views, node) = (views(&managed), number(&managed));
     match side.as_str() {
-        "remote" => Json(remote(&views)).into_response(),
-        "client" => Json(client(&views)).into_response(),
+        "remote" => Json(remote(&views, node)).into_response(),
+        "client" => Json(client(&views, node)).into_response(),
         _ => error(StatusCode::BAD_REQUEST, "The kinds of job streams are client and remote."),
     }
+}
+
+/// The number of the node, which has streams only once it runs.
+fn number(managed: &Managed) -> u32 {
+    managed.client().map_or(0, |client| client.node())
 }
 
 fn views(managed: &Managed) -> Vec<JobStreamView> {
@@ -590,7 +595,7 @@ fn metadata(view: &JobStreamView) -> Value {
 }
 
 /// Streams as the gateway holds them.
-fn client(views: &[JobStreamView]) -> Value {
+fn client(views: &[JobStreamView], node: u32) -> Value {
     views
         .iter()
         .map(|view| {
@@ -598,21 +603,21 @@ fn client(views: &[JobStreamView]) -> Value {
                 "jobType": view.specification.job_type.as_str(),
                 "id": view.id.to_string(),
                 "metadata": metadata(view),
-                "connectedTo": [0],
+                "connectedTo": [node],
             })
         })
         .collect()
 }
 
-/// Streams as the partitions know them: gateway and broker are one process, so they are the same.
-fn remote(views: &[JobStreamView]) -> Value {
+/// The streams of this node's gateway, as the partitions know them.
+fn remote(views: &[JobStreamView], node: u32) -> Value {
     views
         .iter()
         .map(|view| {
             json!({
                 "jobType": view.specification.job_type.as_str(),
                 "metadata": metadata(view),
-                "consumers": [{ "id": view.id.to_string(), "receiver": "gateway-0" }],
+                "consumers": [{ "id": view.id.to_string(), "receiver": format!("gateway-{node}") }],
             })
         })
         .collect()

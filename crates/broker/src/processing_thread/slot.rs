@@ -378,7 +378,6 @@ impl Shell for Surroundings {
     /// Says when the partition's time leaves the clock behind, and when the clock has caught up.
     fn statistics(&mut self, ahead_milliseconds: i64, is_leading: bool, engine: &Engine) {
         self.shared.adopt_cluster(engine);
-        self.shared.reconcile(self.id, is_leading, engine);
         self.metrics.feature_level(engine.feature_level());
         self.metrics.clock_ahead(ahead_milliseconds);
         self.metrics.engine(engine.last_position(), is_leading, &engine.statistics());

@@ -46,9 +46,10 @@ fn code(failure: &Failure) -> Code {
         Failure::Rejected(refusal) => code_of(refusal.rejection.rejection_type),
         Failure::NotSubmitted(error) => match error {
             SubmitError::ResourceExhausted { .. } | SubmitError::PayloadTooLarge { .. } => Code::ResourceExhausted,
-            SubmitError::Unavailable { .. } | SubmitError::NoSuchPartition { .. } | SubmitError::Stopped => {
-                Code::Unavailable
-            }
+            SubmitError::Unavailable { .. }
+            | SubmitError::Unknown { .. }
+            | SubmitError::NoSuchPartition { .. }
+            | SubmitError::Stopped => Code::Unavailable,
         },
         Failure::Stopped(_) | Failure::ShuttingDown => Code::Unavailable,
         Failure::TimedOut { .. } | Failure::ArrivedTooLate(_) => Code::DeadlineExceeded,

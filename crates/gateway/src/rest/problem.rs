@@ -81,9 +81,10 @@ fn kind(failure: &Failure) -> (StatusCode, &'static str) {
         Failure::NotSubmitted(error) => match error {
             SubmitError::ResourceExhausted { .. } => (StatusCode::SERVICE_UNAVAILABLE, "RESOURCE_EXHAUSTED"),
             SubmitError::PayloadTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "RESOURCE_EXHAUSTED"),
-            SubmitError::Unavailable { .. } | SubmitError::NoSuchPartition { .. } | SubmitError::Stopped => {
-                (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE")
-            }
+            SubmitError::Unavailable { .. }
+            | SubmitError::Unknown { .. }
+            | SubmitError::NoSuchPartition { .. }
+            | SubmitError::Stopped => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
         },
         Failure::Stopped(_) | Failure::ShuttingDown => (StatusCode::SERVICE_UNAVAILABLE, "UNAVAILABLE"),
         Failure::TimedOut { .. } => (StatusCode::GATEWAY_TIMEOUT, "DEADLINE_EXCEEDED"),

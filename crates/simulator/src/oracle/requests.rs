@@ -69,7 +69,7 @@ impl Requests {
     pub fn refused(&mut self, partition: PartitionId, request: Request, error: &SubmitError) {
         let Some(sent) = self.0.get_mut(&(partition, request)) else { return };
         let text = error.to_string();
-        let is_unknown = matches!(error, SubmitError::Stopped) || text.contains("is not known");
+        let is_unknown = matches!(error, SubmitError::Stopped | SubmitError::Unknown { .. });
         let outcome = if is_unknown { Outcome::Unknown } else { Outcome::NotDone(text) };
         let (number, applied) = (sent.number, sent.applied);
         assert!(
